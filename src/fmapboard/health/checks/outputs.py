@@ -41,10 +41,10 @@ def outputs(record: RunRecord) -> dict[str, Steps]:
     """
     found: dict[str, dict[int, OutputFacts]] = {}
     for step, facts in record.training_facts().items():
-        for each in facts.outputs:
-            known = found.setdefault(each.name, {})
-            if not each.shape or each.predictions is not None or each.low < each.high:
-                known[step] = each
+        for output in facts.outputs:
+            known = found.setdefault(output.name, {})
+            if not output.shape or output.predictions is not None or output.low < output.high:
+                known[step] = output
     if not found:
         raise NotRecorded("an output of the network with a gradient")
     return {name: known for name, known in found.items() if known}
@@ -52,17 +52,19 @@ def outputs(record: RunRecord) -> dict[str, Steps]:
 
 def lasting(steps: Steps, is_so: Callable[[OutputFacts], bool], least: int) -> int | None:
     """First of the newest steps at which something is so; None if they are fewer than ``least``."""
-    since, count = None, 0
-    for step, each in reversed(list(steps.items())):
-        if not is_so(each):
+    since = None
+    count = 0
+    for step, output in reversed(list(steps.items())):
+        if not is_so(output):
             break
-        since, count = step, count + 1
+        since = step
+        count += 1
     return since if count >= least else None
 
 
 def _read(steps: Steps) -> Steps:
     """The steps at which the loss is known: where a network has diverged, it cannot be read."""
-    return {at: of for at, of in steps.items() if of.kind != "not certain"}
+    return {step: output for step, output in steps.items() if output.kind != "not certain"}
 
 
 def quoted(name: str) -> str:
@@ -83,20 +85,22 @@ class DoubleSoftmaxCheck(BuiltInCheck):
     def _found(self, record: RunRecord) -> Iterator[Finding]:
         for name, steps in outputs(record).items():
             known = _read(steps)
-            since = lasting(known, lambda each: each.is_softmax_of_softmax, min(len(known), 2))
-            if since is not None:
-                is_output = steps[since].rows_are == "probabilities"
-                yield Finding(
-                    class_="warning",
-                    message=f"the output{quoted(name)} is probabilities, and the loss applies a "
-                    f"softmax to them again, since step {since}"
-                    if is_output
-                    else f"two softmaxes follow the output{quoted(name)}, since step {since}",
-                    since_step=since,
-                    meaning="Two softmaxes flatten the gradient, and the loss cannot come near 0",
-                    advice="Give the loss the logits: cross_entropy applies log_softmax itself. Or "
-                    "use nll_loss on the logarithm of the probabilities",
-                )
+            least = min(len(known), 2)
+            since = lasting(known, lambda output: output.is_softmax_of_softmax, least)
+            if since is None:
+                continue
+            text = f"two softmaxes follow the output{quoted(name)}"
+            if steps[since].rows_are == "probabilities":
+                text = f"the output{quoted(name)} is probabilities, and the loss applies a softmax "
+                text += "to them again"
+            yield Finding(
+                class_="warning",
+                message=f"{text}, since step {since}",
+                since_step=since,
+                meaning="Two softmaxes flatten the gradient, and the loss cannot come near 0",
+                advice="Give the loss the logits: cross_entropy applies log_softmax itself. Or "
+                "use nll_loss on the logarithm of the probabilities",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,74 +121,107 @@ class ProbabilitiesIntoLossCheck(BuiltInCheck):
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
         for name, steps in outputs(record).items():
-            if (other := self._without_logarithm(name, steps)) is not None:
+            other = self._without_logarithm(name, steps)
+            if other is not None:
                 yield other
                 continue
-            every, known = list(steps.values()), [of for of in steps.values() if self._is_known(of)]
-            ends = [end for of in known[-self.least :] for end in (-of.low, of.high)]
-            is_tanh = len(ends) == 2 * self.least and 0.9 <= min(ends) <= max(ends) <= 1
-            is_positive = len(every) >= self.least and all(of.low >= 0 for of in every)
-            if len(known) < 2 or not (is_tanh or is_positive):
+            every = list(steps.values())
+            known = [output for output in every if self._is_known(output)]
+            if len(known) < 2:
                 continue
-            low, high = min(each.low for each in every), max(each.high for each in every)
-            is_single = math.prod(known[-1].shape[1:]) == 1
-            if is_single and not (high <= 1 and (low <= 0.01 * high or low <= 0.2 <= 0.9 <= high)):
+            source = self._source(every, known)
+            if source is None or _averages_activations(record, known[-1]):
                 continue
-            if is_tanh or all(of.rows_are == "probabilities" for of in known):
-                what = "a tanh" if is_tanh else "a softmax"
-            elif 0.5 <= high <= 1 or is_single or _may_sum_to_1_over_rows(known):
-                what = "a sigmoid, or a softmax over another axis than that of the classes,"
-            elif high > 1 and all(each.low == 0 for each in known):
-                what = "a ReLU"
-            else:
-                continue
-            if _averages_activations(record, known[-1]):
-                continue
+            low = min(output.low for output in every)
+            high = max(output.high for output in every)
             yield Finding(
                 message=f"the output{quoted(name)} is from {low:.2g} to {high:.2g} at {len(every)} "
                 f"{record.steps_called}, and the loss ({known[-1].kind}) takes it for logits",
                 since_step=min(steps),
                 value=low,
                 healthy="logits of both signs and any size",
-                meaning=f"It looks like the output of {what} in front of a loss that applies a "
+                meaning=f"It looks like the output of {source} in front of a loss that applies a "
                 "softmax or sigmoid: the gradient is flattened, and the loss cannot come near 0",
                 advice="Return what is computed before it, the logits",
             )
 
+    def _source(self, every: Sequence[OutputFacts], known: Sequence[OutputFacts]) -> str | None:
+        """What the outputs look like the output of, in words; None if they may be logits.
+
+        Args:
+            every: the output at each step.
+            known: the same where the loss takes it for logits, two at least.
+        """
+        if self._is_tanh(known):
+            return None if self._is_odd_single(every, known) else "a tanh"
+        if len(every) < self.least or any(output.low < 0 for output in every):
+            return None
+        if self._is_odd_single(every, known):
+            return None
+        if all(output.rows_are == "probabilities" for output in known):
+            return "a softmax"
+        high = max(output.high for output in every)
+        is_single = math.prod(known[-1].shape[1:]) == 1
+        if 0.5 <= high <= 1 or is_single or _may_sum_to_1_over_rows(known):
+            return "a sigmoid, or a softmax over another axis than that of the classes,"
+        if high > 1 and all(output.low == 0 for output in known):
+            return "a ReLU"
+        return None
+
+    def _is_tanh(self, known: Sequence[OutputFacts]) -> bool:
+        """True if the newest outputs reach from near -1 to near 1, and not further."""
+        newest = known[-self.least :]
+        ends = [end for output in newest for end in (-output.low, output.high)]
+        return len(newest) == self.least and 0.9 <= min(ends) <= max(ends) <= 1
+
+    def _is_odd_single(self, every: Sequence[OutputFacts], known: Sequence[OutputFacts]) -> bool:
+        """True for a single unit whose range is not that of a sigmoid."""
+        if math.prod(known[-1].shape[1:]) != 1:
+            return False
+        low = min(output.low for output in every)
+        high = max(output.high for output in every)
+        is_wide = low <= 0.01 * high or low <= 0.2 <= 0.9 <= high
+        return high > 1 or not is_wide
+
     def _without_logarithm(self, name: str, steps: Steps) -> Finding | None:
-        since = lasting(_read(steps), lambda each: each.kind in _WITHOUT_LOGARITHM, self.least)
+        known = _read(steps)
+        since = lasting(known, lambda output: output.kind in _WITHOUT_LOGARITHM, self.least)
         if since is None:
             return None
-        kind = list(_read(steps).values())[-1].kind
-        what = "the output" if kind == LossKind.NLL_OF_LOGITS else "the probability"
+        kind = list(known.values())[-1].kind
+        number = "the output" if kind == LossKind.NLL_OF_LOGITS else "the probability"
         return Finding(
-            message=f"the loss of the output{quoted(name)} is linear in {what} of the label since "
-            f"step {since}",
+            message=f"the loss of the output{quoted(name)} is linear in {number} of the label "
+            f"since step {since}",
             since_step=since,
             healthy="in the logarithm of its probability",
             meaning=_WITHOUT_LOGARITHM[kind],
             advice="Use cross_entropy on the logits; intended if it is the mean absolute error",
         )
 
-    def _is_known(self, each: OutputFacts) -> bool:
-        if each.given or each.is_softmax_of_softmax or each.kind.startswith("NLL"):
+    def _is_known(self, output: OutputFacts) -> bool:
+        if output.given or output.is_softmax_of_softmax or output.kind.startswith("NLL"):
             return False
-        return _is_over_classes(each) or each.kind == _BINARY
+        return _is_over_classes(output) or output.kind == _BINARY
 
 
 def _may_sum_to_1_over_rows(known: Sequence[OutputFacts]) -> bool:
     """True if many classes are always positive, around the mean of a softmax over the images."""
-    return all(
-        (of.classes or 0) >= 6 and 0 < of.low <= 1 / max(of.shape[0], 1) <= of.high < 0.5
-        for of in known
-    )
+    for output in known:
+        mean = 1 / max(output.shape[0], 1)
+        if (output.classes or 0) < 6 or not 0 < output.low <= mean <= output.high < 0.5:
+            return False
+    return True
 
 
 def _averages_activations(record: RunRecord, output: OutputFacts) -> bool:
     """True if the last layer has kernels, one channel per class, and an activation behind it."""
     rows = [] if record.health is None else record.health.rows
-    last = [row.facts for row in rows if row.facts.kernel_shape or row.facts.type == "Linear"][-1:]
-    return any(of.kernel_shape and of.activation and of.channels == output.classes for of in last)
+    layers = [row.facts for row in rows if row.facts.kernel_shape or row.facts.type == "Linear"]
+    if not layers:
+        return False
+    last = layers[-1]
+    return bool(last.kernel_shape and last.activation) and last.channels == output.classes
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,11 +236,12 @@ class LossClimbedCheck(BuiltInCheck):
     def _found(self, record: RunRecord) -> Iterator[Finding]:
         for name, steps in outputs(record).items():
             # A model that returns a log-likelihood is trained to make it larger.
-            since = lasting(_read(steps), lambda each: each.is_climbed and bool(each.shape), 2)
+            since = lasting(_read(steps), _is_climbed, 2)
             if since is None:
                 yield from self._endless(name, steps)
                 continue
-            known = [of.loss for at, of in steps.items() if at >= since and of.loss is not None]
+            later = [output.loss for step, output in steps.items() if step >= since]
+            known = [loss for loss in later if loss is not None]
             if known and known[-1] < known[0]:
                 continue  # something else makes it fall
             grew = f": it went from {known[0]:.3g} to {known[-1]:.3g}" if known else ""
@@ -219,19 +257,33 @@ class LossClimbedCheck(BuiltInCheck):
             )
 
     def _endless(self, name: str, steps: Steps) -> Iterator[Finding]:
-        known = {at: of.labels for at, of in steps.items() if of.kind == LossKind.BEYOND_1}
-        if len(known) >= 2:
-            since, largest = min(known), max(n for of in known.values() for n, _ in of or ((2, 0),))
-            yield Finding(
-                class_="warning",
-                message=f"labels of the output{quoted(name)} are up to {largest} since step {since}"
-                f", and the loss ({_BINARY}) expects 0 to 1",
-                since_step=since,
-                value=largest,
-                healthy="0 to 1",
-                meaning="The loss has no least value: it falls below 0 while the logits grow",
-                advice=f"Divide a mask by {largest}; for several classes, use cross_entropy",
-            )
+        begins = None
+        largest = 0
+        count = 0
+        for step, output in steps.items():
+            if output.kind != LossKind.BEYOND_1:
+                continue
+            if begins is None:
+                begins = step
+            count += 1
+            labels = [label for label, _ in output.labels or ()]
+            largest = max([largest, *labels] if labels else [largest, 2])
+        if begins is None or count < 2:
+            return
+        yield Finding(
+            class_="warning",
+            message=f"labels of the output{quoted(name)} are up to {largest} since step {begins}, "
+            f"and the loss ({_BINARY}) expects 0 to 1",
+            since_step=begins,
+            value=largest,
+            healthy="0 to 1",
+            meaning="The loss has no least value: it falls below 0 while the logits grow",
+            advice=f"Divide a mask by {largest}; for several classes, use cross_entropy",
+        )
+
+
+def _is_climbed(output: OutputFacts) -> bool:
+    return output.is_climbed and bool(output.shape)
 
 
 _COLLAPSED = (
@@ -278,15 +330,12 @@ class ConstantOutputCheck(BuiltInCheck):
         every = outputs(record)
         yield from self._empty_code(every)
         for name, steps in every.items():
-            targets = {at: of.target for at, of in steps.items() if of.target is not None}
-            values = np.array(list(targets.values()))
-            if len(values) < 3:
+            targets: dict[int, float] = {}
+            for step, output in steps.items():
+                if output.target is not None:
+                    targets[step] = output.target
+            if len(targets) < 3 or _are_of_critic(list(targets.values())):
                 continue
-            if (
-                np.ptp(values) < 1e-3 * np.abs(values).max()
-                and abs(values[0] * 10 % 1 - 0.5) > 0.49
-            ):
-                continue  # the labels of a critic's batch are the same round number at each step
             first, second = list(targets)[:2]
             yield Finding(
                 message=f"the loss pulls all outputs{quoted(name)} to one value, to "
@@ -300,20 +349,33 @@ class ConstantOutputCheck(BuiltInCheck):
                 advice="Give both the same shape, such as output.squeeze(1)",
             )
             return
-        later = (dict(list(steps.items())[1:]) for steps in every.values())
-        since = (lasting(of, lambda at: self._is_constant(record, at), 2) for of in later)
-        begins = [step for step in since if step is not None]
-        if not begins or len(begins) < len(every):
+        yield from self._constant(record, every)
+
+    def _constant(self, record: RunRecord, every: Mapping[str, Steps]) -> Iterator[Finding]:
+        """All outputs nearly the same for all images."""
+        begins = []
+        for steps in every.values():
+            later = dict(list(steps.items())[1:])
+            since = lasting(later, lambda output: self._is_constant(record, output), 2)
+            if since is None:
+                return
+            begins.append(since)
+        if not begins:
             return
         last = [list(steps.values())[-1] for steps in every.values()]
-        value, begin = max(each.spread or 0.0 for each in last), max(begins)
-        text = f"nearly the same for all images since step {begin}: it varies by {rounded(value)} "
-        text += "of its magnitude"
-        is_one = all(map(_is_one, last))
-        meaning, advice = _SOFTMAX_OF_ONE if is_one else _COLLAPSED
+        value = max(output.spread or 0.0 for output in last)
+        if all(map(_is_one, last)):
+            begin = None
+            text = "exactly 1 for every image"
+            meaning, advice = _SOFTMAX_OF_ONE
+        else:
+            begin = max(begins)
+            text = f"nearly the same for all images since step {begin}: it varies by "
+            text += f"{rounded(value)} of its magnitude"
+            meaning, advice = _COLLAPSED
         yield Finding(
-            message=f"the output is {'exactly 1 for every image' if is_one else text}",
-            since_step=None if is_one else begin,
+            message=f"the output is {text}",
+            since_step=begin,
             value=value,
             healthy="0.03 or more",
             meaning=meaning,
@@ -325,18 +387,16 @@ class ConstantOutputCheck(BuiltInCheck):
         shapes = {name: list(steps.values())[-1].shape for name, steps in every.items()}
         small = {name: shape for name, shape in shapes.items() if len(shape) == 2}
         for (name, shape), (other, same) in pairwise(small.items()):
-            is_code = shape == same and any(
-                each[:1] == shape[:1] and math.prod(each) > 2 * math.prod(shape)
-                for each in shapes.values()
-            )
-            sizes = [
-                [max(-each.low, each.high) for each in every[of].values()] for of in (name, other)
+            pictures = [
+                larger
+                for larger in shapes.values()
+                if larger[:1] == shape[:1] and math.prod(larger) > 2 * math.prod(shape)
             ]
-            if not is_code or any(
-                max(of[-self.least :]) > self.code or of[-1] > of[0] for of in sizes
-            ):
+            sizes = [_magnitudes(every[name]), _magnitudes(every[other])]
+            is_code = shape == same and bool(pictures)
+            if not is_code or not all(map(self._tells_nothing, sizes)):
                 continue
-            largest = max(of[-1] for of in sizes)
+            largest = max(magnitudes[-1] for magnitudes in sizes)
             yield Finding(
                 message=f"an empty code: the outputs `{name}` and `{other}` are within "
                 f"±{rounded(largest)} of 0 for all images",
@@ -347,6 +407,10 @@ class ConstantOutputCheck(BuiltInCheck):
                 advice="Weigh the divergence less, or sum the error over the pixels as well",
             )
 
+    def _tells_nothing(self, magnitudes: Sequence[float]) -> bool:
+        """True if values, of which these are the magnitudes at each step, stay near 0."""
+        return max(magnitudes[-self.least :]) <= self.code and magnitudes[-1] <= magnitudes[0]
+
     def _is_constant(self, record: RunRecord, output: OutputFacts) -> bool:
         is_one_unit = output.shape[1:2] in ((), (1,)) and not is_full(record, output)
         may_be_critic = len(output.labels or ()) < 2 and not output.is_pulled_apart
@@ -354,6 +418,19 @@ class ConstantOutputCheck(BuiltInCheck):
             return False
         is_same = output.spread is not None and output.spread <= self.spread
         return is_same and output.shape[0] >= self.images and (output.predictions or 1) == 1
+
+
+def _are_of_critic(targets: Sequence[float]) -> bool:
+    """True for the same round number, of one decimal, at each step: the label of a batch."""
+    values = np.array(targets)
+    tenths = abs(values[0]) * 10
+    is_round = abs(tenths - round(tenths)) < 0.01
+    return bool(np.ptp(values) < 1e-3 * np.abs(values).max() and is_round)
+
+
+def _magnitudes(steps: Steps) -> list[float]:
+    """The largest magnitude of an output at each step."""
+    return [max(-output.low, output.high) for output in steps.values()]
 
 
 def has_constant_output(record: RunRecord) -> bool:
@@ -391,14 +468,14 @@ def labels_of(steps: Steps) -> Labels | None:
     Not read are losses against more candidates than there are images, whose label is the place of
     the right one: 0.
     """
-    known = {at: of for at, of in steps.items() if of.labels and of.classes}
+    known = {step: output for step, output in steps.items() if output.labels and output.classes}
     if not known:
         return None
     last = list(known.values())[-1]
-    counts = tuple(dict(of.labels or ()) for of in known.values())
+    counts = tuple(dict(output.labels or ()) for output in known.values())
     is_per_image = last.label_changes is not None
     classes = last.classes or 0
-    if classes > last.rows and all(set(each) == {0} for each in counts):
+    if classes > last.rows and all(set(by_label) == {0} for by_label in counts):
         return None
     return Labels(classes, min(known), counts, is_per_image)
 
@@ -426,10 +503,12 @@ class OneLabelCheck(BuiltInCheck):
             labels = labels_of(steps)
             if labels is None or len(labels.counts) < self.steps or len(labels.total) > 1:
                 continue
-            (label, count) = labels.total.most_common(1)[0]
-            is_empty = not (label or labels.is_per_image)
-            images = sum(of.shape[0] for of in steps.values() if of.labels)
-            if count < self.images or (is_empty and (images < self.images or count < self.pixels)):
+            label, count = labels.total.most_common(1)[0]
+            is_empty = label == 0 and not labels.is_per_image
+            images = sum(output.shape[0] for output in steps.values() if output.labels)
+            if count < self.images:
+                continue
+            if is_empty and (images < self.images or count < self.pixels):
                 continue
             last = list(steps.values())[-1]
             may_be_critic = labels.classes == 1 and not (is_empty and is_full(record, last))
@@ -449,10 +528,12 @@ class OneLabelCheck(BuiltInCheck):
             )
 
 
-def is_full(record: RunRecord, of: OutputFacts) -> bool:
+def is_full(record: RunRecord, output: OutputFacts) -> bool:
     """True if an output is maps as large as the largest maps of the network."""
-    own, table = math.prod((*of.shape[:1], *of.shape[2:])), record.health
-    return len(of.shape) > 2 and table is not None and not own < np.nanmax(table.columns["values"])
+    if len(output.shape) <= 2 or record.health is None:
+        return False
+    values = output.shape[0] * math.prod(output.shape[2:])  # per channel
+    return not values < np.nanmax(record.health.columns["values"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -478,14 +559,16 @@ class SortedLabelsCheck(BuiltInCheck):
             labels = labels_of(steps)
             if labels is None or not labels.is_per_image or labels.classes < 3:
                 continue
-            sizes = [sum(each.values()) for each in labels.counts]
+            sizes = [sum(by_label.values()) for by_label in labels.counts]
             if len(sizes) < self.steps or min(sizes) < self.images:
                 continue
-            shares = [max(of.values()) / n for of, n in zip(labels.counts, sizes, strict=True)]
-            share, total = float(np.median(shares)), labels.total
-            known = [of for of in steps.values() if of.labels]
-            is_in_order = all(of.label_changes == len(of.labels or ()) - 1 for of in known)
-            least = self.in_order if is_in_order else self.share
+            shares = [
+                max(by_label.values()) / size
+                for by_label, size in zip(labels.counts, sizes, strict=True)
+            ]
+            share = float(np.median(shares))
+            total = labels.total
+            least = self.in_order if all(map(_is_in_order, steps.values())) else self.share
             if share < least or max(total.values()) / total.total() > 0.75 * share:
                 continue
             yield Finding(
@@ -498,6 +581,11 @@ class SortedLabelsCheck(BuiltInCheck):
                 meaning="The data are sorted: each batch teaches one answer and forgets the others",
                 advice="Shuffle the data: DataLoader(..., shuffle=True)",
             )
+
+
+def _is_in_order(output: OutputFacts) -> bool:
+    """True if equal labels of a batch are neighbours, or none is known."""
+    return not output.labels or output.label_changes == len(output.labels) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -519,7 +607,8 @@ class UnusedClassesCheck(BuiltInCheck):
     unless: ClassVar[tuple[str, ...]] = ("sorted_labels",)
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
-        digests = [of.batch_digest for of in record.facts.values() if of.batch_digest is not None]
+        every = record.facts.values()
+        digests = [facts.batch_digest for facts in every if facts.batch_digest is not None]
         if len(set(digests)) < len(digests):
             return
         for name, steps in outputs(record).items():
@@ -528,10 +617,13 @@ class UnusedClassesCheck(BuiltInCheck):
                 continue
             if max(map(len, labels.counts)) >= MAX_NAMES:
                 continue  # of more labels than these, not all are known
-            count, used = labels.total.total(), len(labels.total)
-            least, chance = min(labels.total.values()) / 2, self.many
+            count = labels.total.total()
+            used = len(labels.total)
+            least = min(labels.total.values()) / 2
+            chance = self.many
             if used * 4 > labels.classes:
-                least, chance = min(least, -count * math.log1p(-0.2 / used)), self.chance
+                least = min(least, -count * math.log1p(-0.2 / used))
+                chance = self.chance
             if used >= labels.classes or math.exp(-least) >= chance:
                 continue
             yield Finding(
@@ -550,7 +642,9 @@ def _loss_at_0(step: int, output: OutputFacts) -> float | None:
     """The loss at step 0 if this step tells it: it may be certain only at a later one."""
     if step == 0:
         return output.loss
-    return output.held.loss if output.held is not None and output.held.step == 0 else None
+    if output.held is not None and output.held.step == 0:
+        return output.held.loss
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -574,30 +668,19 @@ class InitialLossCheck(BuiltInCheck):
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
         for name, steps in outputs(record).items():
-            start = min(steps)
-            early = [at for n, at in enumerate(steps) if n < self.first or at <= start + self.span]
-            far = sorted(steps[at].away for at in early)[1:]  # at one it may not be certain
-            is_long = len(early) >= self.first and early[-1] >= start + self.span
-            if is_long and min(far) >= self.away:
-                yield Finding(
-                    message=f"the targets of the output{quoted(name)} are far beyond all of its "
-                    f"values, {rounded(min(far))} times as far as the largest or more at "
-                    f"{len(far)} of the first {len(early)} logged steps (taken for a mean squared "
-                    "error)",
-                    since_step=start,
-                    value=min(far),
-                    healthy="targets around the outputs",
-                    meaning="The network needs very long to get there: the targets are not scaled",
-                    advice="Subtract the mean of the targets and divide by their deviation",
-                )
+            far = self._far_targets(name, steps)
+            if far is not None:
+                yield far
                 continue
-            known = [
-                (each.classes, loss)
-                for step, each in steps.items()
-                if _is_over_classes(each) and (loss := _loss_at_0(step, each)) is not None
-            ]
-            classes, loss = known[0] if known else (1, 0.0)
-            guessed = math.log(classes or 1)
+            classes = 1
+            loss = 0.0
+            for step, output in steps.items():
+                at_0 = _loss_at_0(step, output)
+                if _is_over_classes(output) and at_0 is not None:
+                    classes = output.classes or 1
+                    loss = at_0
+                    break
+            guessed = math.log(classes)
             if loss < max(self.factor * guessed, guessed + 1) or not guessed:
                 continue
             yield Finding(
@@ -611,3 +694,27 @@ class InitialLossCheck(BuiltInCheck):
                 "not those that loaded weights were trained on",
                 advice="Initialize the last layer with small weights, and scale the images",
             )
+
+    def _far_targets(self, name: str, steps: Steps) -> Finding | None:
+        """Targets that are far beyond the outputs, at all of the first steps but one."""
+        start = min(steps)
+        early = [
+            step
+            for index, step in enumerate(steps)
+            if index < self.first or step <= start + self.span
+        ]
+        if len(early) < self.first or early[-1] < start + self.span:
+            return None
+        far = sorted(steps[step].away for step in early)[1:]  # at one it may not be certain
+        if far[0] < self.away:
+            return None
+        return Finding(
+            message=f"the targets of the output{quoted(name)} are far beyond all of its values, "
+            f"{rounded(far[0])} times as far as the largest or more at {len(far)} of the first "
+            f"{len(early)} logged steps (taken for a mean squared error)",
+            since_step=start,
+            value=far[0],
+            healthy="targets around the outputs",
+            meaning="The network needs very long to get there: the targets are not scaled",
+            advice="Subtract the mean of the targets and divide by their deviation",
+        )
