@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fmapboard.errors import WriteError as WriteError
     from fmapboard.extraction.class_attribution import attribution as attribution
     from fmapboard.extraction.layer_table import layers as layers
+    from fmapboard.extraction.model_graph import graph as graph
     from fmapboard.extraction.of_batches import extract_batches as extract_batches
     from fmapboard.extraction.of_batches import extract_to_folder as extract_to_folder
     from fmapboard.extraction.of_outputs import LayerGradients as LayerGradients
@@ -55,6 +56,7 @@ _NAMES_IN = {
     "extraction.of_batches": ("extract_batches", "extract_to_folder"),
     "extraction.of_outputs": ("LayerGradients", "extract", "extract_gradients"),
     "extraction.layer_table": ("layers",),
+    "extraction.model_graph": ("graph",),
     "extraction.class_attribution": ("attribution",),
     "model.layers": ("kernel_groups",),
     "model_comparison.two_models": ("diff",),

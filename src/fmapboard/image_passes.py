@@ -25,6 +25,7 @@ from fmapboard.capture.kernels import PendingKernels, read_kernels
 from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.capture.side_pass import run_side_pass
 from fmapboard.capture.transfer import Transfer
+from fmapboard.capture.twin import Twin
 from fmapboard.errors import CaptureError, FmapboardError, first_line
 from fmapboard.extraction.call_trace import run_recorded
 from fmapboard.interrupts import interrupt_in
@@ -200,7 +201,7 @@ class ImagePasses:
         registry = self._registry()
         seen = ImageListener(self.reducer, 1, None, self.normalization)
         with _raising(CaptureError, "the model cannot run on this input"):
-            run_recorded(registry, seen, partial(run_side_pass, registry.model, image))
+            run_recorded(registry, seen, partial(run_side_pass, probe=image))
         registry.check_taps()
         if not seen.labels and not self._has_output:
             raise CaptureError("no selected layer ran, or none returned a tensor")
@@ -232,11 +233,12 @@ class ImagePasses:
     def _batch(self, images: Tensor, shapes: Shapes, first: int) -> list[PendingStep]:
         seen = ImageListener(self.reducer, len(images), shapes, self.normalization)
         registry = self._registry()
+        twin = Twin(registry.model)
         with (
             _raising(NotSeparable, f"a pass on {len(images)} images failed"),
-            registry.listening(seen),
+            registry.listening(seen, twin=twin),
         ):
-            run_side_pass(registry.model, images)
+            run_side_pass(twin, images)
         if seen.labels != list(shapes):
             raise NotSeparable(f"different layers ran on {len(images)} images than on one")
         return seen.steps(first)

@@ -442,8 +442,6 @@ def watch(
         max_bytes_per_step: limit on disk space; tiles shrink, or pictures are omitted.
         reduce_statistics: compute channel statistics over the batches of all ranks, each of which
             must call ``watch``; excludes dropping steps. Images and histograms are rank 0's.
-        graph: also write the network's graph, from a copy of the model that runs once (in a single
-            process). What ``forward`` changes outside the model (a cache) changes once more.
         update_ratios: also log by how much each optimizer step changes each parameter.
         compiled: of a model under ``torch.compile``, record one uncompiled pass without gradients
             beside the training's own; ``"eager"`` runs logged steps uncompiled instead, which

@@ -53,7 +53,6 @@ class CommonOptions(TypedDict, total=False):
     depth: int | None
     max_bytes_per_step: int | None
     reduce_statistics: bool
-    graph: bool
     update_ratios: bool
     compiled: Compiled
     scale: Scale
@@ -98,7 +97,6 @@ class Options:
     depth: int | None = None
     max_bytes_per_step: int | None = None
     reduce_statistics: bool = False
-    graph: bool = False
     update_ratios: bool = True
     compiled: Compiled = "side_pass"
     scale: Scale = "channel"
@@ -131,7 +129,7 @@ class Options:
         as_schedule(self.every)
         object.__setattr__(self, "start_step", step_number(self.start_step, "start_step"))
         self._need_bool("inputs", "activation_gradients", "effective", "reduce_statistics")
-        self._need_bool("graph", "update_ratios")
+        self._need_bool("update_ratios")
         if self.reduce_statistics and self.when_full == "drop_oldest":
             raise ConfigurationError(
                 "reduce_statistics=True and when_full='drop_oldest' are mutually exclusive: each "

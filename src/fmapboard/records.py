@@ -224,37 +224,6 @@ class RecordedFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class GraphNode:
-    """One operation, parameter, input or output of the network.
-
-    Attributes:
-        name: Unique; the text before the last ``/`` is the layer call that it belongs to, such as
-            ``ResNet/layer1/0/conv1/conv2d``.
-        op: What it does, such as ``conv2d`` or ``Parameter``.
-        inputs: Names of the nodes whose results it takes, without repetition.
-        shapes: Shape of each tensor that it returns.
-        module: The innermost module that it ran in, as ``repr`` prints it; may be empty.
-    """
-
-    name: str
-    op: str
-    inputs: tuple[str, ...] = ()
-    shapes: tuple[tuple[int, ...], ...] = ()
-    module: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ModelGraph:
-    """The network as it ran in one forward pass.
-
-    Attributes:
-        nodes: In order of execution.
-    """
-
-    nodes: tuple[GraphNode, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Planes:
     """The drawn samples and channels of one tensor, quantized to one byte per pixel.
 
@@ -468,7 +437,6 @@ class StepData:
         training_thread_ms: Time in ms that the step took on the training thread.
         facts: What only the training process knows; None if it is not recorded.
         attributions: Where larger activations lower the loss, per layer call and drawn sample.
-        graph: The network's graph; None if it is not recorded in this step.
         source: The image or checkpoint that the step shows; None for a step of a training.
     """
 
@@ -483,7 +451,6 @@ class StepData:
     training_thread_ms: float = 0.0
     facts: RecordedFacts | None = None
     attributions: tuple[Attribution, ...] = ()
-    graph: ModelGraph | None = None
     source: StepSource | None = None
 
 
@@ -638,7 +605,6 @@ class LoggedStep:
         statistics: The measurements that pictures and scalars were built from.
         texts: Tag -> markdown text.
         attributions: The heat maps that the pictures of attribution were drawn from.
-        graph: The network's graph, with the first logged step of ``watch(graph=True)``.
         earlier: Earlier step -> scalars of that step, which are certain only since this one.
 
     Example:
@@ -656,5 +622,4 @@ class LoggedStep:
     statistics: tuple[LayerMeasurement, ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict)
     attributions: tuple[Attribution, ...] = ()
-    graph: ModelGraph | None = None
     earlier: Mapping[int, Mapping[str, float]] = field(default_factory=dict)

@@ -139,7 +139,7 @@ def test_everything_is_in_one_run(hooks_page: RunPage) -> None:
         assert scalar_steps(run, tag) == [0, 1]
     assert "fmapboard/0" in run.PluginTagToContent("feature_maps")
     assert run.Tags()["graph"]
-    assert "Conv2d[0]" in str(run.Graph())
+    assert "Sequential/0/conv2d" in str(run.Graph())
     assert steps(run, "class 1") == [2]
     assert list(run.PluginTagToContent("pr_curves")) == ["class 1"]
 

@@ -31,6 +31,27 @@ TESTS: dict[str, tuple[str, ...]] = {
         "test_the_model_can_be_traced_exported_and_copied_at_every_step",
         "test_where_the_slot_cannot_be_used_copies_work_and_scripting_names_the_reason",
     ),
+    "state of any kind that the modules hold": (
+        "test_beside_a_training",
+        "test_with_a_probe_and_its_attribution",
+        "test_beside_a_compiled_training",
+        "test_around_a_call",
+    ),
+    "a lambda, closure, weak reference or hook": (
+        "test_a_function_that_refers_to_the_model_is_refused",
+        "test_a_hook_that_refers_to_the_model_is_refused",
+        "test_what_cannot_be_copied_is_named",
+    ),
+    "`forward` calls a collective": (
+        "test_training_ends_with_the_weights_of_the_control",
+        "test_the_pass_is_refused_and_said_once",
+    ),
+    "`forward` writes into a parameter": (
+        "test_an_operation_that_writes_into_a_parameter_is_refused_before_it_does",
+        "test_a_parameter_whose_data_was_replaced_gets_it_back",
+    ),
+    "state outside of the modules": ("test_hooks_are_called_with_modules_of_the_twin",),
+    "lazy parameters": ("test_lazy_and_scripted_parts_are_copied",),
     "ROCm (which PyTorch calls `cuda`), XPU, MPS and other accelerators, with or without float64": (
         "test_every_step_is_logged_with_the_records_of_the_cpu",
     ),
@@ -113,6 +134,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "float64, bf16, fp16, float8 and complex maps": (
         "test_maps_of_every_type_are_drawn_and_measured",
     ),
+    "Keras 3 on torch": ("test_of_a_keras_model_a_warning_says_that_its_layers_cannot_be_watched",),
     "quantized layers (torch.ao)": (
         "test_quantized_layers_are_drawn_and_measured_by_their_dequantized_values",
     ),

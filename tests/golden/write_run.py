@@ -84,7 +84,7 @@ def write_training(run: Path) -> None:
     optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
     with fmapboard.watch(
         network, run, every=1, samples=2, inputs=True, activation_gradients=True, kernels=2,
-        attribution=True, graph=True,
+        attribution=True,
     ) as board:  # fmt: skip
         for step in STEPS:
             make_constant(network)

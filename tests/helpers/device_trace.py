@@ -256,6 +256,10 @@ def _caller(frame: FrameType | None) -> str | None:
     """The module of fmapboard that called the operation; None if another one did."""
     while frame is not None:
         file = frame.f_code.co_filename
+        is_of_mode = frame.f_code.co_name == "__torch_dispatch__"
+        if file.startswith(_PACKAGE) and is_of_mode:  # around the user's operations
+            frame = frame.f_back
+            continue
         if file.startswith(_PACKAGE):
             return _module_of(file)
         if file in _CALLS_USERS or not file.startswith(_TRANSPARENT):

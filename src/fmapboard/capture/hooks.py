@@ -22,6 +22,7 @@ from fmapboard.capture.passes import (
     Side,
 )
 from fmapboard.capture.taps import TapChoice, has_taps
+from fmapboard.capture.twin import Twin
 from fmapboard.errors import LayerNotFound
 from fmapboard.model.kernel_shapes import by_kernel_shape
 from fmapboard.model.layers import Layers, WatchedLayers, named_layers, unwrap
@@ -113,12 +114,14 @@ class HookRegistry:
         *,
         policy: PassPolicy | None = None,
         sides: tuple[Side, ...] = ("output",),
+        twin: Twin | None = None,
     ) -> AbstractContextManager[None]:
         """Record passes in a ``with`` block; for the arguments see ``arm``.
 
         Compiled models run eagerly in the block.
         """
-        return restoring(partial(self.arm, listener, policy=policy, sides=sides), self.disarm)
+        armed = partial(self.arm, listener, policy=policy, sides=sides, twin=twin)
+        return restoring(armed, self.disarm)
 
     def arm(
         self,
@@ -128,6 +131,7 @@ class HookRegistry:
         sides: tuple[Side, ...] = ("output",),
         thread: int | None = None,
         aside: Aside | None = None,
+        twin: Twin | None = None,
     ) -> None:
         """Record forward passes from now on; an armed registry is disarmed first.
 
@@ -140,8 +144,9 @@ class HookRegistry:
             thread: identifier of the thread whose passes count; None selects the first thread that
                 runs a recorded pass, until the policy takes over.
             aside: called with a compiled module and its arguments right before a recorded pass of
-                it, and with a block for an uncompiled pass, which is recorded instead. None runs
+                it, and with what records an uncompiled pass of a twin instead. None runs
                 all compiled code of the process uncompiled while the registry is armed.
+            twin: whose passes are recorded instead of the model's; None for the model's.
         """
         self.disarm()
         with_parts = not self._recorder.root_ran
@@ -152,6 +157,7 @@ class HookRegistry:
             sides=sides,
             thread=thread,
             aside=aside,
+            twin=twin,
         )
         self._finalizer = weakref.finalize(self, self._placed.take)
         try:

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from fmapboard.capture.side_pass import untouched
+from fmapboard.capture.own_pass import own_pass
+from fmapboard.capture.twin import Twin
 from fmapboard.errors import CaptureError
 from fmapboard.model.distributed import is_dtensor, whole
 from fmapboard.model.kernel_shapes import groups_of, kernel_shape
@@ -95,9 +96,8 @@ def _kernels(
     shape = kernel_shape(module)
     if shape is None or any(map(is_lazy, module.parameters())):
         return None
-    # Reading a parametrized weight computes it, which may change its buffers.
-    with untouched(module, training=False), torch.no_grad():
-        weight = module.weight if gathered is None else gathered
+    with torch.no_grad():
+        weight = _own_weight(module) if gathered is None else gathered
         if not isinstance(weight, Tensor) or weight.is_complex():
             return None
         if type(weight) in (Tensor, nn.Parameter) and not weight.untyped_storage().nbytes():
@@ -113,6 +113,16 @@ def _kernels(
             kept = kept.to(torch.float32, copy=True)
     layer_call = LayerCall(name, type(module).__name__, shape, position=position)
     return PendingKernels(layer_call, kept, inputs, groups_of(module))
+
+
+def _own_weight(module: nn.Module) -> Any:
+    """The weight of a module; computed on a twin if it is parametrized: buffers may change."""
+    weight = module._parameters.get("weight")
+    if weight is not None:
+        return weight
+    twin = Twin(module)
+    with own_pass(twin, training=False):
+        return twin.module.weight
 
 
 def _copied(found: list[PendingKernels]) -> tuple[PendingKernels, ...]:

@@ -106,6 +106,12 @@ def is_recorded_last(module: nn.Module) -> bool:
     return bool(_recorded_last) and module in _recorded_last
 
 
+def record_alike(module: nn.Module, twin: nn.Module) -> None:
+    """Record the copy of a module after all hooks on it if the module is recorded so."""
+    if is_recorded_last(module):
+        _recorded_last[twin] = 1
+
+
 @contextlib.contextmanager
 def recorded_last(model: nn.Module) -> Iterator[None]:
     """Record the modules of a model after all hooks on them, in passes that begin in the block.

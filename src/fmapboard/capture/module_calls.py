@@ -31,6 +31,9 @@ _FORWARD = "forward"
 _REPLICA = "_is_replica"
 """An attribute that DataParallel gives its copies of a module."""
 
+ORIGINAL = "_fmapboard_original"
+"""An attribute of a ``Twin``'s modules: a weak reference to the module that each is a copy of."""
+
 MODULE_CALL = nn.Module.__call__.__code__
 """The code of every module's ``__call__``; its locals are ``self``, ``args`` and ``kwargs``."""
 
@@ -317,6 +320,13 @@ class FallbackHook(InertInCopies):
         if self._begins:
             calls[thread] = Call(module, args, kwargs, is_replica(module))
             listener.call_begins(calls[thread])
+
+
+def original_of(module: nn.Module) -> nn.Module:
+    """The module that a module of a ``Twin`` is a copy of; any other module itself."""
+    reference = vars(module).get(ORIGINAL)
+    original = None if reference is None else reference()
+    return module if original is None else original
 
 
 def is_replica(module: nn.Module) -> bool:

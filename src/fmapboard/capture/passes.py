@@ -26,6 +26,7 @@ from fmapboard.capture.module_calls import (
     is_replica,
 )
 from fmapboard.capture.taps import TAP, Tap, TapChoice, receive_taps, stop_receiving, tap_label
+from fmapboard.capture.twin import Twin
 from fmapboard.errors import log
 from fmapboard.interrupts import raise_interrupt
 from fmapboard.model.kernel_shapes import (
@@ -42,7 +43,9 @@ from fmapboard.model.tensors import first_tensor, tensors
 from fmapboard.records import LayerCall
 
 Side = Literal["output", "input"]
-Aside: TypeAlias = "Callable[[nn.Module, Any, Any, AbstractContextManager[None]], None]"
+Hooked: TypeAlias = "Callable[[Twin], AbstractContextManager[None]]"
+"""A block in which the layers of a twin are recorded."""
+Aside: TypeAlias = "Callable[[nn.Module, Any, Any, Hooked], None]"
 """Records an uncompiled pass in place of a compiled one; see ``HookRegistry.arm``."""
 
 
@@ -326,6 +329,7 @@ class PassRecorder:
         sides: see there.
         thread: see there.
         aside: see there.
+        twin: see there.
         failed: as in ``HookRegistry``.
         is_open: True from ``begin`` until ``end``.
         is_paused: all calls are ignored.
@@ -342,6 +346,7 @@ class PassRecorder:
     sides: tuple[Side, ...] = ()
     thread: int | None = None
     aside: Aside | None = None
+    twin: Twin | None = None
     failed: Callable[[str, Exception], None] | None = None
     is_open: bool = False
     is_paused: bool = False
@@ -350,6 +355,9 @@ class PassRecorder:
 
     def __post_init__(self) -> None:
         self._model = self.calls.watched.model
+        if self.twin is not None:
+            self._model = self.twin.module
+            self.wrappers = []
         self._home = threading.get_ident()
         self._turns = contextlib.nullcontext() if self.thread else _Turns()
         self._calls = CallNumbers()
@@ -522,7 +530,8 @@ class PassRecorder:
             self._record(call, own)
 
     def _layers(self) -> dict[str, nn.Module]:
-        return {**self.calls.watched.layers, **self.calls.watched.numbers_only}
+        layers = {**self.calls.watched.layers, **self.calls.watched.numbers_only}
+        return layers if self.twin is None else self.twin.layers(layers)
 
     def _record(self, call: Call, layers: dict[str, nn.Module]) -> None:
         """Record the call that begins, or an uncompiled one in its place if it is compiled."""
@@ -533,11 +542,15 @@ class PassRecorder:
         try:
             self._accepts_all = self._is_recording or self._is_accepted((call.args, call.kwargs))
             if self._accepts_all:
-                hooked = restoring(partial(self._hook_layers, call), partial(self._unhook, call))
-                self.aside(call.module, call.args, call.kwargs, hooked)
+                self.aside(call.module, call.args, call.kwargs, partial(self._hooked, call))
         finally:
             self._accepts_all = False
         call.is_recorded = True
+
+    def _hooked(self, call: Call, twin: Twin) -> AbstractContextManager[None]:
+        """A block in which the layers of a twin are recorded as those of the call."""
+        call.layers = twin.layers(call.layers)
+        return restoring(partial(self._hook_layers, call), partial(self._unhook, call))
 
     def _is_compiled(self, module: nn.Module) -> bool:
         """True if torch.compile must not see hooks inside the module."""

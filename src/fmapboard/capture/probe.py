@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
@@ -17,6 +17,7 @@ from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.inputs import input_images
 from fmapboard.capture.passes import Side
 from fmapboard.capture.side_pass import Probe, run_side_pass
+from fmapboard.capture.twin import NoTwin, Twin
 from fmapboard.errors import ConfigurationError, first_line
 from fmapboard.interrupts import raise_interrupt
 from fmapboard.measure.layout import Sequences
@@ -29,6 +30,8 @@ from fmapboard.model.tensors import first_tensor, tensors
 from fmapboard.options import Options
 from fmapboard.records import Normalization
 
+T = TypeVar("T")
+
 
 def attributions_of(
     model: nn.Module,
@@ -37,6 +40,8 @@ def attributions_of(
     layers: AttributionLayers,
     guard: Guard,
     normalization: Normalization | None = None,
+    *,
+    keeps_parameters: bool = False,
 ) -> PendingAttributions:
     """The attribution of a loss in one pass of the model in eval mode.
 
@@ -47,6 +52,10 @@ def attributions_of(
         layers: which layers, and how many samples.
         guard: handles errors, under ``"attribution"``.
         normalization: how the images were normalized, undone before they are drawn.
+        keeps_parameters: refuse an operation that writes into a parameter.
+
+    Raises:
+        NoTwin: the pass is refused.
     """
     inner = unwrap(model)
     hooked = layers.also(inner)
@@ -54,8 +63,9 @@ def attributions_of(
     drawn = input_images(images.arguments(inner), None, normalization, sequences=False)
     seen.begins_on(drawn)
     registry = HookRegistry(inner, lambda name, _: name in hooked)
-    with registry.listening(seen):
-        run_side_pass(inner, images, loss)
+    twin = Twin(inner)
+    with registry.listening(seen, twin=twin):
+        run_side_pass(twin, images, loss, keeps_parameters=keeps_parameters)
     return seen.pending(None, tuple(drawn))
 
 
@@ -80,7 +90,9 @@ def check_probe(model: nn.Module, probe: Probe) -> None:
     if any(map(is_lazy, model.parameters())):
         return
     try:
-        run_side_pass(model, probe)
+        run_side_pass(model, probe, keeps_parameters=True)
+    except NoTwin:
+        return  # ``ProbePass`` says why it is not drawn
     except Exception as error:
         raise_interrupt(error)
         shapes = ", ".join(str(list(tensor.shape)) for tensor in images)
@@ -113,8 +125,11 @@ class ProbePass:
     def __init__(
         self, watched: WatchedLayers, options: Options, reducer: Reducer, guard: Guard
     ) -> None:
-        self._model, self._options = watched.model, options
-        self._reducer, self._guard = replace(reducer, samples=None), guard
+        self._model = watched.model
+        self._options = options
+        self._reducer = replace(reducer, samples=None)
+        self._guard = guard
+        self._is_refused = False
         self.probe = Probe(options.probe)
         images = first_tensor(options.probe)
         samples = 1 if images is None else len(images)
@@ -132,35 +147,66 @@ class ProbePass:
         Returns:
             None for what is not to be drawn, and after an error.
         """
-        maps, heat, guard = None, None, self._guard
-        if are_flattened(self._model) or is_sharded(self._model):  # since ``watch``
-            guard.hint("sharded probe", NO_PROBE)
+        if self._is_refused:
             return None, None
-        loss, normalization = self._options.attribution_loss, self._options.normalization
-        with guard("probe"), registry.paused():
-            seen = ActivationCollector(
-                self._reducer, guard, numbers=False, inputs_drawn=None, normalization=normalization
-            )
-            layers, same = registry.layers, registry.effective
-            own = HookRegistry(self._model, lambda name, _: name in layers, effective=same)
-            own.tap_choice = registry.tap_choice
-            with own.listening(seen, sides=sides):
-                run_side_pass(self._model, self.probe)
-            maps = seen
-        if loss is not None and not guard.is_disabled("attribution"):
-            with guard("attribution"), registry.paused():
-                own_loss, layers_drawn = partial(_mean_loss, loss), self._attributed
-                found = attributions_of(
-                    self._model, self.probe, own_loss, layers_drawn, guard, normalization
-                )
-                heat = found._replace(of_probe=True)
+        if are_flattened(self._model) or is_sharded(self._model):  # since ``watch``
+            self._guard.hint("sharded probe", NO_PROBE)
+            return None, None
+        maps = None
+        heat = None
+        with self._guard("probe"), registry.paused():
+            maps = self._allowed(partial(self._maps, registry, sides))
+        has_loss = self._options.attribution_loss is not None and not self._is_refused
+        if has_loss and not self._guard.is_disabled("attribution"):
+            with self._guard("attribution"), registry.paused():
+                heat = self._allowed(self._attributions)
         return maps, heat
 
+    def _allowed(self, run: Callable[[], T]) -> T | None:
+        """What a pass returns; None if it is refused, which is said once."""
+        try:
+            return run()
+        except NoTwin as error:
+            self._is_refused = True
+            self._guard.hint("no probe", f"the probe is not drawn: {error}")
+            return None
 
-def _mean_loss(loss: Callable[[Any], Tensor], output: Any) -> Tensor:
-    found = loss(output)
-    if not isinstance(found, Tensor) or found.dim() > 1:
-        raise ConfigurationError(
-            f"attribution_loss returned {returned(found)}: expected one number, or one per image"
+    def _maps(self, registry: HookRegistry, sides: tuple[Side, ...]) -> ActivationCollector:
+        layers = registry.layers
+        own = HookRegistry(
+            self._model, lambda name, _: name in layers, effective=registry.effective
         )
-    return found.mean()
+        own.tap_choice = registry.tap_choice
+        seen = ActivationCollector(
+            self._reducer,
+            self._guard,
+            numbers=False,
+            inputs_drawn=None,
+            normalization=self._options.normalization,
+        )
+        twin = Twin(self._model)
+        with own.listening(seen, sides=sides, twin=twin):
+            run_side_pass(twin, self.probe, keeps_parameters=True)
+        return seen
+
+    def _attributions(self) -> PendingAttributions:
+        found = attributions_of(
+            self._model,
+            self.probe,
+            self._mean_loss,
+            self._attributed,
+            self._guard,
+            self._options.normalization,
+            keeps_parameters=True,
+        )
+        return found._replace(of_probe=True)
+
+    def _mean_loss(self, output: Any) -> Tensor:
+        assert self._options.attribution_loss is not None  # else it is not called
+        found = self._options.attribution_loss(output)
+        if not isinstance(found, Tensor) or found.dim() > 1:
+            raise ConfigurationError(
+                f"attribution_loss returned {returned(found)}: expected one number, or one per "
+                "image"
+            )
+        return found.mean()

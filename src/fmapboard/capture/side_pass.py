@@ -1,167 +1,25 @@
-"""Forward passes that leave the model, its gradients and the random states unchanged."""
+"""Passes of fmapboard's own: on fixed images, and beside a compiled pass of the training."""
 
 from __future__ import annotations
 
-import collections
 import copy
-import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from fmapboard.capture.compiled import hold_eager, release_eager
-from fmapboard.capture.isolation import block_ended, blocks
+from fmapboard.capture.own_pass import own_pass
 from fmapboard.capture.transfer import pinned_memory
+from fmapboard.capture.twin import NoTwin, Twin
 from fmapboard.errors import WarnOnce
-from fmapboard.interrupts import interrupt_in
+from fmapboard.interrupts import interrupt_in, raise_interrupt
 from fmapboard.model.distributed import is_sharded
 from fmapboard.model.flattened import are_flattened
-from fmapboard.model.layers import WatchedLayers, clean_name, unwrap
+from fmapboard.model.layers import WatchedLayers
 from fmapboard.model.tensors import map_tensors, tensors
-
-_KEPT_BY_TORCH = frozenset(vars(nn.Module())) - {"_non_persistent_buffers_set"}
-_NOT_RESTORED = _KEPT_BY_TORCH | {"_compiled_call_impl", "forward"}
-"""Attributes of a module that are restored in another way, or not at all."""
-
-_CONTAINERS = (list, dict, set, collections.OrderedDict, collections.deque)
-
-
-class untouched:  # lower case: a context manager that is used like a function
-    """Restore what the model's modules hold, and the random states, after the block.
-
-    The random states are those of Python, NumPy, and torch on the CPU and on the model's devices.
-    Nothing here waits for a device: the states of its generators are kept on the host. Buffers are
-    exchanged for copies inside the block: a change of their versions would make the user's backward
-    pass raise. Weights that are cast inside the block stay out of the user's autocast cache: up to
-    torch 2.7, a cast made without a graph would be reused there, and the weight would get no
-    gradient. Compiled code runs uncompiled inside the block, so that hooks are called.
-
-    Args:
-        model: any module.
-        training: the mode inside the block; None keeps each module's own. It is set and restored
-            per module, without ``train()``, so a BatchNorm that the user froze is still frozen
-            afterwards.
-        attributes: restore not only modes and buffers, but everything except parameters and hooks.
-        parameters: what to put back into these parameters, also if they were changed through
-            ``.data``.
-    """
-
-    def __init__(
-        self,
-        model: nn.Module,
-        *,
-        training: bool | None = None,
-        attributes: bool = False,
-        parameters: Sequence[tuple[nn.Parameter, Tensor]] = (),
-    ) -> None:
-        self._model, self._training, self._attributes = model, training, attributes
-        self._parameters = parameters
-        self._restore: list[Callable[[], object]] = []
-
-    def __enter__(self) -> None:
-        states = [_State(module, self._attributes) for module in self._model.modules()]
-        generators = generators_of(self._model)
-        self._restore = [
-            *(state.restore for state in states),
-            *(partial(p.data.copy_, before) for p, before in self._parameters),
-            partial(random.setstate, random.getstate()),
-            partial(np.random.set_state, np.random.get_state()),
-            partial(set_random_states, random_states(generators), generators),
-            partial(torch.set_autocast_cache_enabled, torch.is_autocast_cache_enabled()),
-            partial(release_eager, self),
-        ]
-        blocks.open.append(self)
-        hold_eager(self)
-        torch.set_autocast_cache_enabled(False)
-        copies: dict[int, Tensor] = {}
-        with torch.inference_mode(False):  # copies that may be part of a graph
-            for state in states:
-                state.exchange(copies)
-                if self._training is not None:
-                    state.module.training = self._training
-
-    def __exit__(self, *error: object) -> None:
-        for restore in self._restore:
-            restore()
-        self._restore = []
-        block_ended(self)
-
-
-class _State:
-    """What a module holds: its mode, its buffers and, if asked for, its other attributes."""
-
-    def __init__(self, module: nn.Module, attributes: bool) -> None:
-        self.module, self._mode, self._attributes = module, module.training, attributes
-        slots: list[Any] = [module._buffers, vars(module)] if attributes else [module._buffers]
-        self._held = [(slot, _values(slot)) for slot in slots]
-        values = self._held[1][1].values() if attributes else ()
-        self._contents = [(v, copy.copy(v)) for v in values if type(v) in _CONTAINERS]
-
-    def exchange(self, copies: dict[int, Tensor]) -> None:
-        """Put copies in place of tensors; one that occurs twice has one copy."""
-        for slot, held in self._held:
-            for name, value in held.items():
-                if isinstance(value, Tensor) and not is_lazy(value):  # that has no values yet
-                    if id(value) not in copies:
-                        copies[id(value)] = value.detach().clone()
-                    slot[name] = copies[id(value)]
-
-    def restore(self) -> None:
-        """Put everything back."""
-        self.module.training = self._mode
-        for slot, held in self._held:
-            if self._attributes:
-                for name in _values(slot).keys() - held.keys():
-                    del slot[name]
-            for name, value in held.items():
-                slot[name] = value
-        for container, before in self._contents:
-            container.clear()
-            put = container.extend if hasattr(container, "extend") else container.update
-            put(before)
-
-
-def _values(slot: Any) -> dict[str, Any]:
-    """A module's buffers or attributes, by name, except for parameters, hooks and submodules."""
-    return {name: value for name, value in dict(slot).items() if name not in _NOT_RESTORED}
-
-
-Generator = tuple[str, int]
-"""A generator of random numbers of torch: type and index of its device."""
-
-RandomStates = Mapping[Generator, Tensor]
-
-
-def generators_of(model: nn.Module) -> list[Generator]:
-    """The generators that a model may draw from: the CPU's, and those of its devices."""
-    places = {(p.device.type, p.device.index or 0) for p in model.parameters()}
-    others = [place for place in places if hasattr(getattr(torch, place[0], None), "get_rng_state")]
-    return [("cpu", 0), *others]
-
-
-def random_states(generators: Iterable[Generator]) -> RandomStates:
-    """The states of generators at this moment."""
-    return {
-        (kind, index): torch.get_rng_state()
-        if kind == "cpu"
-        else torch.get_device_module(kind).get_rng_state(index)
-        for kind, index in generators
-    }
-
-
-def set_random_states(states: RandomStates, generators: Iterable[Generator]) -> None:
-    """Set the states of those of the generators whose states are given."""
-    for kind, index in states.keys() & set(generators):
-        state = states[kind, index]
-        if kind == "cpu":
-            torch.set_rng_state(state)
-        else:
-            torch.get_device_module(kind).set_rng_state(state, index)
 
 
 class Probe:
@@ -195,22 +53,33 @@ class Probe:
         return copied
 
 
-def run_side_pass(model: nn.Module, probe: Any, loss: Callable[[Any], Tensor] | None = None) -> Any:
-    """Run the unwrapped model on the probe in eval mode, without autocast.
+def run_side_pass(
+    model: nn.Module | Twin,
+    probe: Any,
+    loss: Callable[[Any], Tensor] | None = None,
+    *,
+    keeps_parameters: bool = False,
+) -> Any:
+    """Run a twin of the unwrapped model on the probe in eval mode, without autocast.
 
     Args:
-        model: any module. Under DistributedDataParallel the inner module runs, so no rank waits for
-            another.
+        model: any module, or its twin, which changes. Under DistributedDataParallel the inner
+            module runs, so no rank waits for another.
         probe: a ``Probe``, or its images. Floating-point tensors are moved to the device and dtype
             of the model's first floating-point parameter, other tensors to its device.
         loss: a function of what ``forward`` returned. Its gradient is taken with respect to the
             images, so no parameter gets one, and neither the hooks of optimizers nor those of
             DistributedDataParallel run. None computes no gradients.
+        keeps_parameters: refuse an operation that writes into a parameter.
 
     Returns:
         What ``forward`` returned.
+
+    Raises:
+        NoTwin: the pass is refused.
     """
-    inner = unwrap(model)
+    twin = model if isinstance(model, Twin) else Twin(model)
+    inner = twin.module
     kept = probe if isinstance(probe, Probe) else Probe(probe)
     leaves: list[Tensor] = []
 
@@ -221,10 +90,10 @@ def run_side_pass(model: nn.Module, probe: Any, loss: Callable[[Any], Tensor] | 
         return tensor.clone()  # the first layer may overwrite its input
 
     with (
-        untouched(inner, training=False),
         torch.inference_mode(False),
         torch.set_grad_enabled(loss is not None),
         torch.autocast(_like(inner).device.type, enabled=False, cache_enabled=False),
+        own_pass(twin, training=False, keeps_parameters=keeps_parameters),
     ):
         arguments = kept.arguments(inner)
         if loss is None:
@@ -259,12 +128,10 @@ NOT_NEUTRAL = "logged steps then run uncompiled, and training is not bitwise the
 
 
 class EagerPass:
-    """Runs an uncompiled pass of a compiled model, if that does not change the training.
+    """Runs an uncompiled pass of a twin of a compiled model right before the compiled pass.
 
-    It runs right before the compiled pass, on copies of what the model is called with: each module
-    in its own mode, under the caller's autocast, without gradients. Random states, buffers and the
-    attributes of all modules are then as before, so training is bitwise the same. Around the first
-    pass, a copy of the parameters is kept and put back.
+    It runs on copies of what the model is called with: each module in its own mode, under the
+    caller's autocast, without gradients. The training is bitwise the same with and without it.
 
     Args:
         watched: the watched layers of the model.
@@ -275,52 +142,67 @@ class EagerPass:
     """
 
     def __init__(self, watched: WatchedLayers, warn: WarnOnce) -> None:
-        self._model, self._warn = watched.model, warn
-        self._obstacle, self._is_checked, self.was_left_out = "", False, False
+        self._model = watched.model
+        self._warn = warn
+        self._obstacle = ""
+        self.was_left_out = False
 
     def can_run(self) -> bool:
         """True if a pass is possible now."""
-        self._obstacle = self._obstacle or _obstacle(self._model)
+        if not self._obstacle:
+            self._obstacle = _obstacle(self._model)
         if self._obstacle:
             self._refuse()
+            return False
         # The user's own pass gives lazy parameters their values.
-        self.was_left_out = bool(self._obstacle) or any(map(is_lazy, self._model.parameters()))
+        self.was_left_out = any(map(is_lazy, self._model.parameters()))
         return not self.was_left_out
 
-    def run(self, module: nn.Module, args: Any, kwargs: Any) -> None:
+    def run(
+        self,
+        module: nn.Module,
+        args: Any,
+        kwargs: Any,
+        hooked: Callable[[Twin], AbstractContextManager[None]],
+    ) -> bool:
         """Run the pass.
 
         Args:
             module: what is called: the model, a part of it, or what torch.compile made of it.
             args: what it is called with.
             kwargs: likewise.
+            hooked: a block in which the layers of the twin are recorded.
+
+        Returns:
+            False if the pass was refused; what it has recorded until then is incomplete.
         """
-        inner = unwrap(module)
-        parameters = [(name, p) for name, p in inner.named_parameters() if not p.is_inference()]
-        versions = [p._version for _, p in parameters]
-        kept = [] if self._is_checked else [(p, p.detach().clone()) for _, p in parameters]
-        self._is_checked = True
         try:
-            with untouched(inner, attributes=True, parameters=kept), torch.no_grad():
-                try:
-                    own_args, own_kwargs = copied_values((args, kwargs))
-                except Exception:  # something that cannot be copied
-                    own_args, own_kwargs = map_tensors((args, kwargs), detached_copy)
-                call: Any = inner._call_impl  # not what `inner.compile()` has made
-                call(*own_args, **own_kwargs)
-        finally:
-            both = zip(parameters, versions, strict=True)
-            moved = [clean_name(name) for (name, p), before in both if p._version != before]
-            if moved:
-                self._obstacle = f"forward() changes parameters ({', '.join(moved[:3])})"
-                self._refuse()
+            twin = Twin(module)
+            with torch.no_grad(), own_pass(twin, keeps_parameters=True), hooked(twin):
+                own_args, own_kwargs = _own_arguments(args, kwargs)
+                twin.module(*own_args, **own_kwargs)
+        except NoTwin as error:
+            self._obstacle = str(error)
+            self._refuse()
+            return False
+        return True
 
     def _refuse(self) -> None:
+        self.was_left_out = True
         self._warn.warn(
             "no eager pass",
             f"the model is compiled, and {self._obstacle}, so it is not run a second time: feature "
             f'maps are not logged; with compiled="eager" they are, but {NOT_NEUTRAL}',
         )
+
+
+def _own_arguments(args: Any, kwargs: Any) -> Any:
+    """Copies of arguments; of what cannot be copied as a whole, copies of the tensors in it."""
+    try:
+        return copied_values((args, kwargs))
+    except Exception as error:
+        raise_interrupt(error)
+        return map_tensors((args, kwargs), detached_copy)
 
 
 def _obstacle(model: nn.Module) -> str:

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 import torch
 from torch import nn
 
-from fmapboard.capture.module_calls import MODULE_CALL
+from fmapboard.capture.module_calls import MODULE_CALL, original_of
 from fmapboard.model.kernel_shapes import functions, names_in
 from fmapboard.model.layers import Layers, clean_name, matches
 
@@ -127,7 +127,10 @@ def tap_label(name: str, layers: Container[str]) -> str:
 
 
 def _running_modules() -> Iterator[nn.Module]:
-    """The modules whose ``__call__`` is running in this thread, from the innermost on."""
+    """The modules whose ``__call__`` is running in this thread, from the innermost on.
+
+    A module of a ``Twin`` is followed by the one that it is a copy of.
+    """
     frame = sys._getframe()
     while frame is not None:
         # The locals of `__call__` are the module and its arguments, which live until it returns:
@@ -136,6 +139,9 @@ def _running_modules() -> Iterator[nn.Module]:
             module := frame.f_locals.get("self"), nn.Module
         ):
             yield module
+            original = original_of(module)
+            if original is not module:
+                yield original
         frame = frame.f_back  # type: ignore[assignment]  # None ends the loop
 
 

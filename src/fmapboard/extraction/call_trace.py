@@ -17,8 +17,9 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from fmapboard.capture.hooks import HookRegistry
-from fmapboard.capture.module_calls import MODULE_CALL
+from fmapboard.capture.module_calls import MODULE_CALL, original_of
 from fmapboard.capture.passes import CaptureListener, Side
+from fmapboard.capture.twin import Twin
 from fmapboard.errors import ConfigurationError, FmapboardError, ForwardError, first_line
 from fmapboard.interrupts import raise_interrupt
 from fmapboard.model.given import without_batch_axis
@@ -104,7 +105,7 @@ _SHOWN = 60
 
 @contextlib.contextmanager
 def explained(
-    model: nn.Module, run: Callable[[], object], given: tuple[Any, ...] = ()
+    model: nn.Module, run: Callable[[Twin], object], given: tuple[Any, ...] = ()
 ) -> Iterator[None]:
     """Raise an error of the forward pass inside the block as a ``ForwardError``.
 
@@ -113,7 +114,7 @@ def explained(
 
     Args:
         model: The unwrapped model.
-        run: Runs the pass again as the block did.
+        run: Runs a twin of it as the block did.
         given: The positional arguments, if the user passed them.
 
     Raises:
@@ -133,17 +134,17 @@ def explained(
 def run_recorded(
     registry: HookRegistry,
     listener: CaptureListener,
-    run: Callable[[], Any],
+    run: Callable[[Twin], Any],
     given: tuple[Any, ...] = (),
     *,
     sides: tuple[Side, ...] = ("output",),
 ) -> Any:
-    """Run a pass and deliver what its layers return to a listener.
+    """Run a pass of a twin and deliver what its layers return to a listener.
 
     Args:
         registry: The layers.
         listener: Receives what they return.
-        run: Runs the pass; after an error of the model, once more.
+        run: Runs the twin; after an error of the model, another one.
         given: As for ``explained``.
         sides: ``"output"``, ``"input"`` or both.
 
@@ -152,19 +153,25 @@ def run_recorded(
 
     Raises:
         ForwardError: The model raised an exception.
+        NoTwin: The pass is refused.
     """
-    with explained(registry.model, run, given), registry.listening(listener, sides=sides):
-        return run()
+    twin = Twin(registry.model)
+    with (
+        explained(registry.model, run, given),
+        registry.listening(listener, sides=sides, twin=twin),
+    ):
+        return run(twin)
 
 
 def _explanation(
-    model: nn.Module, run: Callable[[], object], error: Exception, fix: str
+    model: nn.Module, run: Callable[[Twin], object], error: Exception, fix: str
 ) -> ForwardError:
     trace = CallTrace()
     try:
         registry = HookRegistry(model, lambda name, module: True)
-        with registry.listening(trace, sides=("output", "input")):
-            run()
+        twin = Twin(model)
+        with registry.listening(trace, sides=("output", "input"), twin=twin):
+            run(twin)
     except Exception as again:
         raise_interrupt(again)
     where = _line_of(error)
@@ -183,7 +190,10 @@ def _raising(model: nn.Module, error: Exception) -> tuple[str | None, str, str]:
     names = {id(module): name for name, module in named_layers(model).items()}
     found: tuple[str | None, str, str] = None, "", ""
     for frame, _ in traceback.walk_tb(error.__traceback__):
-        if frame.f_code is MODULE_CALL and id(module := frame.f_locals["self"]) in names:
+        if frame.f_code is not MODULE_CALL:
+            continue
+        module = original_of(frame.f_locals["self"])
+        if id(module) in names:
             arguments = frame.f_locals["args"], frame.f_locals["kwargs"]
             found = names[id(module)], type(module).__name__, in_words(tensor_types(arguments))
     return found

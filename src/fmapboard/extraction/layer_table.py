@@ -14,7 +14,7 @@ from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.taps import TAP
 from fmapboard.errors import LayerNotFound, closest, escaped
 from fmapboard.extraction.call_trace import CallTrace, TracedCall, aligned, run_recorded
-from fmapboard.extraction.of_outputs import positional, run_restored
+from fmapboard.extraction.of_outputs import positional, run_twin
 from fmapboard.model.given import check_model
 from fmapboard.model.kernel_shapes import kernel_shape
 from fmapboard.model.layers import Layers, named_layers, select, unwrap
@@ -145,7 +145,7 @@ def layers(
     trace = CallTrace()
     if runs:
         args = positional(() if x is _NO_PASS else x)
-        run = partial(run_restored, root, args, forward_kwargs or {}, training=False)
+        run = partial(run_twin, args=args, kwargs=forward_kwargs or {}, training=False)
         registry = HookRegistry(root, lambda name, module: True)
         run_recorded(registry, trace, run, args, sides=("output", "input"))
     calls: dict[str, list[TracedCall]] = {}

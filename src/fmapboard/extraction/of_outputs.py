@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,11 +10,11 @@ from typing import Any, Literal, NamedTuple, get_args
 import torch
 from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge, get_gradient_edge
-from torch.utils.hooks import RemovableHandle
 
 from fmapboard.capture.hooks import HookRegistry
+from fmapboard.capture.own_pass import own_pass
 from fmapboard.capture.passes import CaptureListener, Side
-from fmapboard.capture.side_pass import untouched
+from fmapboard.capture.twin import Twin
 from fmapboard.errors import ConfigurationError, log
 from fmapboard.extraction.call_trace import check_input, run_recorded
 from fmapboard.measure.layout import Sequences, axes_of
@@ -99,24 +98,24 @@ def extracted(
         raise ConfigurationError(f"side={side!r}: expected 'output', 'input' or 'both'")
     arguments = positional(x)
     collector = _Collector(Sequences.of(registry.model), side, keep_graph=keep_graph)
-    run = partial(run_restored, registry.model, arguments, kwargs, keep_graph=keep_graph)
+    run = partial(run_twin, args=arguments, kwargs=kwargs, keep_graph=keep_graph)
     run_recorded(registry, collector, run, arguments, sides=collector.sides)
     registry.check_taps()
     return collector.values
 
 
-def run_restored(
-    model: nn.Module,
+def run_twin(
+    twin: Twin,
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
     *,
     keep_graph: bool = False,
     training: bool | None = None,
 ) -> None:
-    """Run a model, and restore what it holds and the random states.
+    """Run the twin of a model.
 
     Args:
-        model: The unwrapped model.
+        twin: The twin.
         args: Its positional arguments.
         kwargs: Its keyword arguments.
         keep_graph: As in ``extract``.
@@ -124,12 +123,12 @@ def run_restored(
     """
     # inference_mode(False) also switches gradients on.
     gradients = torch.inference_mode(False) if keep_graph else torch.no_grad()
-    with untouched(model, training=training), gradients:
+    with gradients, own_pass(twin, training=training):
         if keep_graph:
             # A tensor created in inference mode cannot be part of a graph, but its clone can.
             given = args, dict(kwargs)
             args, kwargs = map_tensors(given, lambda t: t.clone() if t.is_inference() else t)
-        model(*args, **kwargs)
+        twin.module(*args, **kwargs)
 
 
 class _Collector(CaptureListener):
@@ -266,15 +265,20 @@ def extract_gradients(
     """
     registry = hooked_layers(model, layers)
     edges = _Edges()
-    with untouched(registry.model), torch.inference_mode(False), torch.enable_grad():
-        arguments = map_tensors(positional(x), _requiring_gradient)
-        keywords = map_tensors(dict(forward_kwargs or {}), _requiring_gradient)
-        run = partial(registry.model, *arguments, **keywords)
-        with contextlib.ExitStack() as hooks:
-            for name, module in registry.layers.items():
-                hooks.callback(edges.watch_inputs(name, module).remove)
-            output = run_recorded(registry, edges, run, arguments)
-        registry.check_taps()
+    given = positional(x)
+    keywords = dict(forward_kwargs or {})
+
+    def run(twin: Twin) -> tuple[Twin, Any]:
+        for name, module in twin.layers(registry.layers).items():
+            edges.watch_inputs(name, module)
+        with torch.inference_mode(False), torch.enable_grad(), own_pass(twin):
+            args = map_tensors(given, _requiring_gradient)
+            kwargs = map_tensors(keywords, _requiring_gradient)
+            return twin, twin.module(*args, **kwargs)
+
+    twin, output = run_recorded(registry, edges, run, given)
+    registry.check_taps()
+    with torch.inference_mode(False), torch.enable_grad(), own_pass(twin):
         value = loss(output)
         return edges.gradients(_checked(value))
 
@@ -325,7 +329,7 @@ class _Edges(CaptureListener):
         self._inputs: dict[str, list[GradientEdge | None]] = {}
         self._waiting: dict[str, list[_Entry]] = {}
 
-    def watch_inputs(self, name: str, module: nn.Module) -> RemovableHandle:
+    def watch_inputs(self, name: str, module: nn.Module) -> None:
         """Add a hook that passes views of the inputs to the layer and keeps their edges."""
 
         def hook(_: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -340,7 +344,7 @@ class _Edges(CaptureListener):
             self._waiting[name] = entries
             return viewed
 
-        return module.register_forward_pre_hook(hook)
+        module.register_forward_pre_hook(hook)
 
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._outputs.clear()

@@ -108,8 +108,8 @@ class Comparison:
             if label in expected:
                 natural[label, side] = error_between(expected[label].tensors[side], found)
 
-        with Delivery(layers_b, compare).on(model_b):
-            output_b = run(model_b, arguments, _NAMES[1])
+        delivery = Delivery(layers_b, compare)
+        output_b = run(model_b, arguments, _NAMES[1], watched=delivery.on(model_b))
         natural[None, "input"] = error_between(tensors(output), tensors(output_b))
         self.natural.include(natural)
         dtype_a, dtype_b = self.dtypes

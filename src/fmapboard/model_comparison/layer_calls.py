@@ -26,16 +26,16 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from fmapboard.capture.hooks import HookRegistry
-from fmapboard.capture.passes import CaptureListener, Side
-from fmapboard.capture.side_pass import (
-    Probe,
+from fmapboard.capture.own_pass import (
     RandomStates,
-    detached_copy,
     generators_of,
+    own_pass,
     random_states,
     set_random_states,
-    untouched,
 )
+from fmapboard.capture.passes import CaptureListener, Side
+from fmapboard.capture.side_pass import Probe, detached_copy
+from fmapboard.capture.twin import Twin
 from fmapboard.errors import ConfigurationError, few, first_line
 from fmapboard.extraction.call_trace import CallTrace, TracedCall
 from fmapboard.model.layers import named_layers
@@ -71,24 +71,28 @@ def run(
     arguments: Arguments,
     what: str,
     *,
+    watched: Callable[[Twin], AbstractContextManager[None]] | None = None,
     within: AbstractContextManager[object] | None = None,
 ) -> Any:
-    """Run an unwrapped model in its own mode, without gradients, and restore it.
+    """Run a twin of an unwrapped model in its own mode, without gradients.
 
     Args:
         model: Called with copies of the arguments on its device.
         arguments: What it is called with.
         what: Names the model in an error.
+        watched: A block in which calls of the twin are delivered; None for none.
         within: Entered for the call alone; None for nothing.
 
     Raises:
         ConfigurationError: The model cannot run on these arguments.
     """
     args, kwargs = on_device_of(model, arguments)
-    with untouched(model), torch.no_grad():
+    twin = Twin(model)
+    listening = contextlib.nullcontext() if watched is None else watched(twin)
+    with own_pass(twin), torch.no_grad(), listening:
         try:
             with within or contextlib.nullcontext():
-                return model(*args, **kwargs)
+                return twin.module(*args, **kwargs)
         except Exception as error:
             message = f"{what} cannot run on the images: {first_line(error)}"
             raise ConfigurationError(message) from error
@@ -111,11 +115,11 @@ class Delivery(CaptureListener):
         if layer_call.label in self.layers:
             self.each(layer_call.label, side, tensors(value))
 
-    def on(self, model: nn.Module) -> AbstractContextManager[None]:
-        """Deliver the calls in a pass of a model in a ``with`` block."""
+    def on(self, model: nn.Module) -> Callable[[Twin], AbstractContextManager[None]]:
+        """What delivers the calls of a twin of a model in a ``with`` block."""
         names = set(self.layers.values())
         registry = HookRegistry(model, lambda name, _: name in names)
-        return registry.listening(self, sides=_SIDES)
+        return lambda twin: registry.listening(self, sides=_SIDES, twin=twin)
 
 
 @dataclass(slots=True)
@@ -148,8 +152,7 @@ def record(
         call.tensors[side] = list(map(detached_copy, found))
         call.states[side] = random_states(generators)
 
-    with Delivery(layers, each).on(model):
-        output = run(model, arguments, what)
+    output = run(model, arguments, what, watched=Delivery(layers, each).on(model))
     return calls, map_tensors(output, detached_copy)
 
 
@@ -160,8 +163,12 @@ def trace(model: nn.Module, arguments: Arguments, what: str) -> list[TracedCall]
     """
     found = CallTrace()
     registry = HookRegistry(model, lambda name, _: "parametrizations" not in name.split("."))
-    with registry.listening(found, sides=_SIDES):
-        run(model, arguments, what)
+    run(
+        model,
+        arguments,
+        what,
+        watched=lambda twin: registry.listening(found, sides=_SIDES, twin=twin),
+    )
     return [call for call in found.calls if call.received is not None]
 
 
@@ -234,8 +241,8 @@ def functions_between(
     """
     seen = _Functions()
     try:
-        with Delivery(layers, seen.deliver).on(model):
-            run(model, arguments, what, within=seen)
+        delivery = Delivery(layers, seen.deliver)
+        run(model, arguments, what, watched=delivery.on(model), within=seen)
     except ConfigurationError:
         return {}
     return {**seen.before, None: seen.since}
@@ -355,18 +362,19 @@ class Lockstep:
         Raises:
             ConfigurationError: The model cannot run in lockstep.
         """
+        return run(self._model, arguments, what, watched=self._hooked)
+
+    def _hooked(self, twin: Twin) -> AbstractContextManager[None]:
+        """Put hooks on a twin, where they stay."""
         modules = named_layers(self._model)
-        with contextlib.ExitStack() as stack:
-            for name in dict.fromkeys(self._layers.values()):
-                module = modules[name]
-                begins = partial(self._begins, name)
-                before = module.register_forward_pre_hook(begins, with_kwargs=True)
-                stack.callback(before.remove)
-                ends = partial(self._ends, name)
-                # Before the user's own forward hooks, as in the recorded pass.
-                after = module.register_forward_hook(ends, prepend=True, with_kwargs=True)
-                stack.callback(after.remove)
-            return run(self._model, arguments, what)
+        chosen = {name: modules[name] for name in self._layers.values()}
+        for name, module in twin.layers(chosen).items():
+            begins = partial(self._begins, name)
+            module.register_forward_pre_hook(begins, with_kwargs=True)
+            # Before the user's own forward hooks, as in the recorded pass.
+            ends = partial(self._ends, name)
+            module.register_forward_hook(ends, prepend=True, with_kwargs=True)
+        return contextlib.nullcontext()
 
     def _begins(self, name: str, _: nn.Module, args: Any, kwargs: Any) -> Any:
         self._numbers[name] += 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
@@ -13,12 +12,11 @@ from torch.optim.optimizer import Optimizer
 
 from fmapboard.capture.attribution import AttributionLayers, AttributionPass
 from fmapboard.capture.collector import ActivationCollector
-from fmapboard.capture.graph import GraphDrawer
 from fmapboard.capture.guard import Guard, MemoryPressure, Stopwatch
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.kernels import read_kernels
 from fmapboard.capture.module_calls import is_compile_used
-from fmapboard.capture.passes import CaptureListener, Side
+from fmapboard.capture.passes import CaptureListener, Hooked, Side
 from fmapboard.capture.probe import NO_PROBE, ProbePass
 from fmapboard.capture.side_pass import EagerPass
 from fmapboard.capture.transfer import Transfer
@@ -119,9 +117,7 @@ class StepSession(CaptureListener):
             options.samples, options.max_channels, options.depth, Sequences.of(self.model),
             Quantizer(options.max_tile, options.scale, is_signed), unsettled=set(),
         )  # fmt: skip
-        self._graph = self.probe_pass = None
-        if options.graph:
-            self._graph = GraphDrawer(self.registry, options, self._guard, warn)
+        self.probe_pass = None
         if options.probe is not None:
             self.probe_pass = ProbePass(watched, options, self._reducer, self._guard)
         self._kernels_every = options.kernels_every
@@ -295,8 +291,6 @@ class StepSession(CaptureListener):
 
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CaptureListener | None:
         """Called when a forward pass to be recorded begins; returns what collects it."""
-        if self._open is not None and self._graph is not None:
-            self._graph.draw(args, kwargs)
         opened = self._open
         if opened is None:  # out of memory
             return None
@@ -321,9 +315,7 @@ class StepSession(CaptureListener):
         if self._open is not None:
             self._open.live.captured(layer_call, side, value, module)
 
-    def _run_aside(
-        self, module: nn.Module, args: Any, kwargs: Any, hooked: AbstractContextManager[None]
-    ) -> None:
+    def _run_aside(self, module: nn.Module, args: Any, kwargs: Any, hooked: Hooked) -> None:
         """Record an uncompiled pass in place of the compiled one that is about to begin."""
         opened = self._open
         if opened is None or self._guard.is_disabled("compiled model"):
@@ -333,9 +325,10 @@ class StepSession(CaptureListener):
             opened.live.gradients = False
             opened.live.attribution = None
         with self._guard("compiled model"):
-            if self._eager_pass.can_run():
-                with hooked:
-                    self._eager_pass.run(module, args, kwargs)
+            if not self._eager_pass.can_run():
+                return
+            if not self._eager_pass.run(module, args, kwargs, hooked):
+                opened.live.pending.clear()  # of the layers that ran before
 
     def _choose_pass(self) -> None:
         """Keep the pass that produced the gradients and drop the others."""
@@ -402,7 +395,6 @@ class StepSession(CaptureListener):
             facts=facts,
             batch_norms=None if live.batch_norms is None else live.batch_norms.pending,
             attributions=opened.attributions or live.attributions(own_images=has_probe),
-            graph=None if self._graph is None else self._graph.taken(),
         )
         opened.discard()  # frees memory before the copy takes some
         return sent(collected, self._transfer, self._warn, self.exchange)

@@ -34,7 +34,7 @@ from fmapboard.measure.packing import (
 from fmapboard.measure.reducer import PendingMeasurement, joined
 from fmapboard.measure.thread_count import settle
 from fmapboard.model.tensors import tensors
-from fmapboard.records import LayerMeasurement, ModelGraph, Parameter, StepData
+from fmapboard.records import LayerMeasurement, Parameter, StepData
 from fmapboard.session.facts import PendingFacts
 from fmapboard.session.selection import Passes
 
@@ -93,7 +93,6 @@ class Collected:
         facts: what only the training process knows; None if it is not recorded.
         batch_norms: the running statistics of BatchNorm layers around the forward pass.
         attributions: where larger activations lower the loss, for the drawn samples.
-        graph: the network's graph, if it was recorded in this step.
         wall_time: seconds since the epoch.
     """
 
@@ -108,7 +107,6 @@ class Collected:
     facts: PendingFacts | None = None
     batch_norms: PendingGaps | None = None
     attributions: PendingAttributions | None = None
-    graph: ModelGraph | None = None
     wall_time: float = field(default_factory=time.time)
 
     def to_host(
@@ -136,7 +134,6 @@ class Collected:
             training_thread_ms=self.milliseconds(),
             facts=None if self.facts is None else self.facts.to_host(initial),
             attributions=() if self.attributions is None else self.attributions.to_host(inputs),
-            graph=self.graph,
         )
 
     def _scalars(

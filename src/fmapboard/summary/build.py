@@ -157,7 +157,6 @@ class SummaryBuilder:
             statistics=data.measured,
             texts=self._nonfinite_text(nonfinite),
             attributions=data.attributions,
-            graph=data.graph,
             earlier=whole.earlier,
         )
         state = SummaryState(

@@ -27,6 +27,7 @@ from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.isolation import aside
 from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.capture.side_pass import run_side_pass
+from fmapboard.capture.twin import Twin
 from fmapboard.measure.layout import as_maps, axes_of
 from fmapboard.model.tensors import first_tensor, is_observable
 from fmapboard.records import LayerCall
@@ -266,13 +267,14 @@ class Seen(CaptureListener):
 def _seen(registry: HookRegistry, images: Tensor, flow: NanFlow | None = None) -> Seen:
     """What a pass on images [N, C, H, W] shows; with ``flow``, also what lost NaN."""
     seen = Seen(len(images), flow)
+    twin = Twin(registry.model)
     # Other algorithms for convolutions compute with pixels outside the kernel, times 0.
     with (
         torch.backends.cudnn.flags(enabled=False),
         torch.backends.nnpack.flags(enabled=False),
-        registry.listening(seen),
+        registry.listening(seen, twin=twin),
     ):
-        run_side_pass(registry.model, images)
+        run_side_pass(twin, images)
     return seen
 
 

@@ -129,8 +129,7 @@ class PatchSearch:
     def _measure(self, image: Tensor) -> MeasuredFields:
         height, width = image.shape[-2:]
         self.say(f"Measuring receptive fields, for images of {height}×{width} px")
-        run = partial(run_side_pass, self._registry.model, image)
-        with explained(self._registry.model, run):
+        with explained(self._registry.model, partial(run_side_pass, probe=image)):
             measured = measure_fields(self._registry, image, self.batch_size)
         if not measured.separable:
             self.say("Running one image per forward pass: the images of a batch may interact")
@@ -146,7 +145,7 @@ class PatchSearch:
     def _run(self, images: Tensor) -> _Outputs:
         most = 1 if self.one_per_image else self.k
         seen = _Outputs(len(images), most, self.channels)
-        run_recorded(self._registry, seen, partial(run_side_pass, self._registry.model, images))
+        run_recorded(self._registry, seen, partial(run_side_pass, probe=images))
         return seen
 
 

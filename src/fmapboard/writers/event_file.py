@@ -16,11 +16,10 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from tensorboard.compat.proto import event_pb2, graph_pb2
+from tensorboard.compat.proto import event_pb2
 
 from fmapboard.errors import WriteError, log, writing
 from fmapboard.formats import framing
-from fmapboard.records import ModelGraph
 from fmapboard.writers.remote import RemoteDirectory, RemoteFile, make_directory
 from fmapboard.writers.trackers import begun_for_trackers
 
@@ -28,22 +27,6 @@ try:
     import fcntl
 except ImportError:  # on Windows, writers of other processes are not noticed
     fcntl = None  # type: ignore[assignment]
-
-
-def graph_def(graph: ModelGraph) -> bytes:
-    """The serialized GraphDef; equal graphs have equal bytes."""
-    found = graph_pb2.GraphDef()
-    for node in graph.nodes:
-        message = found.node.add(name=node.name, op=node.op, input=node.inputs)
-        shapes = message.attr["_output_shapes"].list  # TensorBoard draws them beside the edges
-        for shape in node.shapes:
-            sizes = shapes.shape.add()
-            sizes.SetInParent()
-            for size in shape:
-                sizes.dim.add(size=size)
-        if node.module:
-            message.attr["module"].s = node.module.encode("utf-8", "backslashreplace")
-    return bytes(found.SerializeToString(deterministic=True))
 
 
 _HEAD = re.compile(rb"\x09.{8}(?:\x10([\x80-\xff]*[\x00-\x7f]))?(\x2a|\x3a)", re.DOTALL)
@@ -205,7 +188,6 @@ class EventFile:
         self._users = 1
         self._lock = threading.Lock()
         self._times_begun = 1
-        self._graphs: list[bytes] = []
         self._is_started = False
         self._is_rerun_named = False
         self._file = self._new_file()
@@ -327,20 +309,6 @@ class EventFile:
         with self._lock:
             self._append(record, step)
 
-    def add_graph(self, graph: bytes, step: int, wall_time: float) -> None:
-        """Append a serialized GraphDef, together with those added before.
-
-        TensorBoard shows the last graph of a run. The names of different models' nodes differ, and
-        the joined bytes of two messages are one message with the nodes of both.
-
-        Raises:
-            WriteError: As ``add``.
-        """
-        with self._lock:
-            graphs = self._graphs if graph in self._graphs else [*self._graphs, graph]
-            self._append(_graph_event(graphs, step, wall_time), step)
-            self._graphs = graphs
-
     def close(self, prefix: str | None = None) -> None:
         """Release the file and the prefix; it is closed when its last user has released it."""
         with _LOCK:
@@ -366,8 +334,6 @@ class EventFile:
         begun = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
         event = event_pb2.Event(wall_time=time.time(), step=first, session_log=begun)
         start = framing.frame(event.SerializeToString())
-        if self._graphs:  # of a file that was deleted
-            start += _graph_event(self._graphs, first, time.time())
         self._file.append([*start, *record])
         self._is_started = True
 
@@ -443,11 +409,6 @@ def _taken_by(directory: Path | RemoteDirectory, prefix: str | None) -> str:
     if opened is not None:
         return _SAME_PREFIX if prefix in opened._prefixes else ""
     return _ANOTHER_PROCESS if _has_writer_elsewhere(directory) else ""
-
-
-def _graph_event(graphs: list[bytes], step: int, wall_time: float) -> list[bytes]:
-    event = event_pb2.Event(wall_time=wall_time, step=step, graph_def=b"".join(graphs))
-    return framing.frame(event.SerializeToString())
 
 
 def _key(directory: Path | RemoteDirectory) -> Path | str:

@@ -38,7 +38,7 @@ from fmapboard.formats.tab_records import PLUGIN_NAME
 from fmapboard.records import Histogram, LoggedStep, TabRecord, TaggedPictures
 from fmapboard.render import png
 from fmapboard.writers import Writer
-from fmapboard.writers.event_file import EventFile, graph_def, has_foreign_events
+from fmapboard.writers.event_file import EventFile, has_foreign_events
 from fmapboard.writers.remote import RemoteDirectory, log_directory
 from fmapboard.writers.trackers import TrackerFeed, join_mlflow_run, mlflow_run
 
@@ -109,8 +109,6 @@ class TensorBoardWriter:
                 self._encode = Encoder()
                 self._files_begun = files_begun
                 self.path = self._file.path
-            if step.graph is not None:
-                self._file.add_graph(graph_def(step.graph), step.step, step.wall_time)
             self._file.add(self._encode(step), step.step, step.wall_time)
         except Exception:
             self._encode = Encoder()  # the lost step may have had the tags' metadata
@@ -156,9 +154,6 @@ class SummaryWriterAdapter:
         try:
             join_mlflow_run(self._mlflow_run)
             file = self._writer._get_file_writer()
-            if step.graph is not None:
-                event = self._message("Event")(graph_def=graph_def(step.graph))
-                file.add_event(event, step=step.step, walltime=step.wall_time)
             summary = self._message("Summary").FromString(b"".join(self._encode(step)))
             file.add_summary(summary, global_step=step.step, walltime=step.wall_time)
         except Exception:

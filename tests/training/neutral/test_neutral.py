@@ -101,7 +101,6 @@ def train(
         "inputs": True,
         "activation_gradients": True,
         "attribution": True,
-        "graph": True,
         "kernels": 1,
         "every": 1,
         **options,

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,11 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from local_servers import free_port
 from run_reader import read, tags_of
 from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator
 from tensorboard.util import tensor_util
-from warm_python import WarmPython
+from two_ranks import run_ranks
 
 from fmapboard.formats.tab_records import unpack
 
@@ -39,22 +36,6 @@ ALONE = {
     "shared statistics",
 }
 """What leaves rank 1 without statistics to share at step 1."""
-
-
-def run_ranks(script: str, folder: Path, *kinds: str, **environment: str) -> None:
-    """Run two processes that each train with one half of the batches."""
-    port = str(free_port())
-    paths = os.pathsep.join([str(HERE), *filter(None, sys.path)])
-    program = f"import runpy; runpy.run_path({str(HERE / script)!r}, run_name='__main__')"
-    env = {**os.environ, "PYTHONPATH": paths, **environment}
-    started = [WarmPython(program, str(rank), port, folder, *kinds, env=env) for rank in range(2)]
-    try:
-        for process in started:
-            done = process.communicate(timeout=240)  # a deadlock ends here
-            assert done.returncode == 0, done.stderr
-    finally:
-        for process in started:
-            process.kill()
 
 
 @dataclass(frozen=True)

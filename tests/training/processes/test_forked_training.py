@@ -129,7 +129,7 @@ def test_no_thread_of_fmapboard_imports_anything(tmp_path: Path) -> None:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     board = fmapboard.watch(
         model, sys.argv[1] + "/second", every=1, probe=torch.rand(2, 3, 8, 8), inputs=True,
-        activation_gradients=True, attribution=True, graph=True, colormap="viridis",
+        activation_gradients=True, attribution=True, colormap="viridis",
     )
     images = torch.rand(4, 3, 8, 8)
     with board.step(0):
