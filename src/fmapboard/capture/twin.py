@@ -123,25 +123,21 @@ class Twin:
                 self._memo[id(tensor)] = self._clone(tensor)
 
     def _is_cloned(self, tensor: Tensor) -> bool:
-        """True for a tensor that ``clone`` copies fast, and for one that deepcopy refuses.
-
-        Such as the weight that ``weight_norm`` computes: it is no leaf of the graph.
-        """
-        if not tensor.is_leaf:
-            return True
-        is_plain = type(tensor) is Tensor and tensor.layout is torch.strided
-        if not is_plain or tensor.requires_grad or tensor.is_meta or tensor.is_quantized:
-            return False
+        """False for a tensor that is better left to deepcopy: a part of memory that others use."""
+        if not tensor.is_leaf or not _is_plain(tensor):
+            return not (tensor.is_leaf and tensor.requires_grad)
         memory = tensor.untyped_storage()
         return memory.nbytes() == tensor.nbytes or memory._cdata in self._clones
 
     def _clone(self, tensor: Tensor) -> Tensor:
         """A copy of a tensor; those of tensors that share their memory share theirs."""
+        clone = tensor.detach().clone()
+        if not _is_plain(tensor):
+            return clone
         memory = tensor.untyped_storage()._cdata
         known = self._clones.get(memory)
         if known is not None:
             return known.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
-        clone = tensor.detach().clone()
         if clone.stride() == tensor.stride():
             self._clones[memory] = clone
         return clone
@@ -218,6 +214,12 @@ class Twin:
                 parts = item.values() if isinstance(item, dict) else item
                 waiting += [(part, shared) for part in parts]
         return False
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    """True for a tensor with memory of its own kind, which another tensor may share."""
+    is_strided = type(tensor) is Tensor and tensor.layout is torch.strided
+    return is_strided and not (tensor.requires_grad or tensor.is_meta or tensor.is_quantized)
 
 
 def _uninitialized(buffer: Tensor) -> Tensor:

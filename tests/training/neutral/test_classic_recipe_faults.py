@@ -6,7 +6,7 @@ import gc
 import io
 import threading
 import weakref
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -225,18 +225,21 @@ def test_s8_ranges_below_1e_5_are_visible_and_the_description_names_the_scale() 
 
 
 class _Remembers(nn.Module):
-    """Keeps weak references to its outputs, and notes the modes of each pass."""
+    """Keeps weak references to its outputs, and notes the modes of each pass, of copies too."""
+
+    seen: ClassVar[list[Any]]
+    modes: ClassVar[list[tuple[bool, bool]]]
 
     def __init__(self) -> None:
         super().__init__()
         self.conv, self.norm = nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)
-        self.seen: list[Any] = []
-        self.modes: list[tuple[bool, bool]] = []
+        type(self).seen = []
+        type(self).modes = []
 
     def forward(self, x: Tensor) -> Tensor:
         maps = self.conv(x)
         out: Tensor = self.norm(maps)
-        self.seen += [weakref.ref(maps), weakref.ref(out)]
+        self.seen.extend([weakref.ref(maps), weakref.ref(out)])
         self.modes.append((self.training, torch.is_grad_enabled()))
         return out
 

@@ -57,7 +57,7 @@ FAULTS: dict[str, list[tuple[Any, str]]] = {
     "sent norms": [(ShardedNames, "_sent")],
     "samples": [(gradients, "sample_parameters")],
     "one layer's kernels": [(weights, "groups_of")],
-    "kernels": [(weights, "_own_weight")],
+    "kernels": [(weights, "LayerCall")],
     "before the probe": [(probe, "ActivationCollector")],
     "beside the probe": [(side_pass, "own_pass")],
     "result": [(StepSession, "_assembled")],
