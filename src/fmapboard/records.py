@@ -149,7 +149,7 @@ class Attribution:
         gradient: 2-norm of the sample's part of dL/dA.
         batch: Number of samples in the batch.
         image: The sample's input image; None if it is unknown.
-        tokens: The layer returns tokens, of which other layers are alternatives.
+        tokens: The layer returns tokens.
         score: Name of the score, which is then -L; empty for a loss.
         of_probe: The loss is ``attribution_loss`` on the probe, instead of the training step's.
         passes: The backward passes that the gradient is the sum of.

@@ -152,13 +152,6 @@ class PendingAttributions(NamedTuple):
         return tuple(found)
 
 
-_LAST_TOKENS = 5
-"""How many of the last outputs that hold tokens are kept at the newest resolution.
-
-The last ones of a classifier that reads its class token only have no gradient at the patches. At
-earlier resolutions, of hierarchical transformers, one is enough: the next stage reads all patches.
-"""
-
 _MOST_STRETCHED = 2.0
 """Maps whose aspect differs from the input's by more than this factor are no maps of the input."""
 
@@ -310,11 +303,6 @@ class AttributionPass(CaptureListener):
             assert maps is not None  # as it has a size
             kept.activation = maps.clone(memory_format=torch.contiguous_format)
         self._kept.append(kept)
-        if kept.tokens and self.layers.selects:
-            for size in {one.size for one in self._kept if one.tokens}:
-                count = _LAST_TOKENS if size == kept.size else 1
-                for early in self._tokens(size)[:-count]:
-                    early.drop()
         self._follow(kept, tensor, axes)
 
     def _is_selected(self, kept: _Kept) -> bool:
@@ -323,16 +311,10 @@ class AttributionPass(CaptureListener):
         if last is not None and not _overtakes(kept, last):
             return False
         self._last[kept.size] = kept
-        if last is not None and not last.tokens:
+        if last is not None:
             self.layers.overtaken.add((last.layer_call.label, kept.size))
             last.drop()
-        if not kept.tokens:
-            for token in self._tokens(kept.size):
-                token.drop()
         return (kept.layer_call.label, kept.size) not in self.layers.overtaken
-
-    def _tokens(self, size: Size) -> list[_Kept]:
-        return [one for one in self._kept if one.tokens and one.size == size and one.is_alive]
 
     def _follow(self, kept: _Kept, tensor: Tensor, axes: Axes) -> None:
         """Compute the attribution in the backward pass, of the sum if there are several."""

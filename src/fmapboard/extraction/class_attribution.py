@@ -60,20 +60,16 @@ def attribution(
     """
     maps: dict[str, list[Tensor]] = {}
     found = class_attributions(model, images, target, layers)
-    of_tokens = {  # of each resolution the last one that has a map
-        one.heat.shape: one.layer_call.label for one in found if one.tokens and (one.heat > 0).any()
-    }
     for one in found:
-        label = one.layer_call.label
-        if not one.tokens or layers is not True or label == of_tokens.get(one.heat.shape):
-            maps.setdefault(label, []).append(torch.from_numpy(one.heat).clamp(min=0))
+        heat = torch.from_numpy(one.heat).clamp(min=0)
+        maps.setdefault(one.layer_call.label, []).append(heat)
     return {label: torch.stack(heats) for label, heats in maps.items()}
 
 
 def class_attributions(
     model: nn.Module, images: Tensor, target: Target = None, layers: bool | str = True
 ) -> tuple[Attribution, ...]:
-    """As ``attribution``, with signs, norms of gradients and all layers that hold tokens.
+    """As ``attribution``, with signs and norms of gradients.
 
     Returns:
         One record per layer call and image, in call order.

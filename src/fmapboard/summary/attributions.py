@@ -13,8 +13,8 @@ many are noise (median 0.2 to 1).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -59,11 +59,9 @@ class AttributionState:
     """What is known from the stored steps; nothing in it is changed in place.
 
     Attributes:
-        shown: shape of a heat map of tokens -> label of the layer that is drawn.
         begun: the series that have a picture.
     """
 
-    shown: Mapping[tuple[int, ...], str] = field(default_factory=dict)
     begun: frozenset[str] = frozenset()
 
 
@@ -84,12 +82,9 @@ def attributions(
         The state after this step; the pictures; the norms of gradients by tag; and the records.
     """
     judged = list(zip(data.attributions, negligible(data.attributions), strict=True))
-    shown = _shown(state.shown, judged)
     pictures, norms, records = [], {}, []
     below: dict[int, Floats] = {}  # of each sample, shared by its layers
     for one, is_negligible in judged:
-        if one.tokens and shown.get(one.heat.shape) != one.layer_call.label:
-            continue
         name = tags.attribution(one.layer_call.label, one.sample)
         norms[prefix + tags.of(tags.ATTRIBUTION_GRADIENT, name)] = one.gradient
         if one.image is None:
@@ -105,7 +100,7 @@ def attributions(
             records.append(
                 _first(f"{prefix}{tags.FIRST_ATTRIBUTION}{name}", data.step, one, picture)
             )
-    return replace(state, shown=shown), pictures, norms, records
+    return state, pictures, norms, records
 
 
 def _first(tag: str, step: int, found: Attribution, picture: Picture) -> TabRecord:
@@ -118,20 +113,6 @@ def _first(tag: str, step: int, found: Attribution, picture: Picture) -> TabReco
         "gradient": found.gradient if np.isfinite(found.gradient) else None,
     }
     return TabRecord(tag, pack(header, {}, [png.encode(picture)]))
-
-
-def _shown(
-    before: Mapping[tuple[int, ...], str], judged: Sequence[tuple[Attribution, bool]]
-) -> Mapping[tuple[int, ...], str]:
-    """Of layers with tokens only one is drawn, by the shape of its heat map.
-
-    That is the last one with a gradient at the patches, at the first step that has one.
-    """
-    last = {
-        one.heat.shape: one.layer_call.label for one, is_negligible in judged if not is_negligible
-    }
-    new = {one.heat.shape for one, is_negligible in judged if one.tokens and not is_negligible}
-    return {shape: last[shape] for shape in new} | dict(before)
 
 
 def _describe(found: Attribution, *, is_negligible: bool) -> str:

@@ -1,4 +1,4 @@
-"""When attribution is drawn, when it is grey, and which layer with tokens is shown."""
+"""When attribution is drawn, and when it is grey."""
 
 from __future__ import annotations
 
@@ -52,19 +52,6 @@ def test_a_gradient_that_is_not_finite_is_negligible_though_the_map_is() -> None
     one = found(1.0)
     broken = Attribution(one.layer_call, 0, one.heat, float("inf"), 10, IMAGE)
     assert negligible([broken]) == [True]
-
-
-def test_of_layers_with_tokens_the_last_with_a_map_is_shown_and_stays() -> None:
-    early, late, none = (
-        found(1.0, layer="early", tokens=True),
-        found(1.0, layer="late", tokens=True),
-        found(0.0, layer="none", tokens=True),
-    )
-    state, pictures, *_ = attributions(AttributionState(), step(0, early, late, none), "")
-    assert [tagged.tag for tagged in pictures] == ["attribution/late/sample_0"]
-    now = [early, found(0.0, layer="late", tokens=True), none]
-    _, pictures, *_ = attributions(state, step(0, *now), "")
-    assert [tagged.tag for tagged in pictures] == ["attribution/late/sample_0"]
 
 
 def test_the_text_names_the_score_of_a_class() -> None:
