@@ -137,8 +137,8 @@ class DeadLayer(NamedTuple):
 
 
 DEAD = (
-    "These channels are 0 for the whole batch at each of these steps, so they pass no gradient "
-    "there: a step was too large, or the biases are far below zero",
+    "These channels are 0 for the whole batch at each of these steps, so they pass no "
+    "gradient there: a step was too large, or the biases are far below zero",
     "Lower the learning rate or warm it up; or use a leaky activation",
 )
 """What dead channels may mean, and what to do."""

@@ -241,8 +241,8 @@ class Verdict:
         if losses and all(map(stays, losses)):
             why = "The loss has not fallen. If it should"
         return (
-            f"{why}: look at the input images and their labels, train on a single batch until its "
-            "loss is near 0, and see what the checks cannot see: "
+            f"{why}: look at the input images and their labels, train on a single batch until "
+            "its loss is near 0, and see what the checks cannot see: "
             "`fmapboard docs how_we_know#what-the-checks-cannot-see`"
         )
 

@@ -346,11 +346,11 @@ class EventFile:
         if last >= first:
             log.warning(
                 "%s",
-                f"{self._directory} holds an earlier run, up to step {last}: from step {first} "
-                "on, TensorBoard shows this run instead (the earlier event files stay there); to "
-                "keep both, log into another directory; to continue the earlier run, begin at "
-                f"step {last + 1} (start_step={last + 1} in Python, --step {last + 1} on the "
-                "command line)",
+                f"{self._directory} holds an earlier run, up to step {last}: from step "
+                f"{first} on, TensorBoard shows this run instead (the earlier event files "
+                "stay there); to keep both, log into another directory; to continue the "
+                f"earlier run, begin at step {last + 1} (start_step={last + 1} in Python, "
+                f"--step {last + 1} on the command line)",
             )
 
     def _last_step(self) -> int:
@@ -382,13 +382,13 @@ _ANOTHER_PROCESS = "process"
 _SAME_PREFIX = "prefix"
 _APART = {
     _ANOTHER_PROCESS: (
-        "{0}: another process is writing to it, so that this one writes to {1}; give each process "
-        "its own log_dir"
+        "{0}: another process is writing to it, so that this one writes to {1}; give each "
+        "process its own log_dir"
     ),
     _SAME_PREFIX: (
-        "{0}: another open logger writes to it under the same name, so that this one writes to "
-        "{1}; for both in one run, give each its own name=; to use the directory again, close the "
-        "other logger first (board.close())"
+        "{0}: another open logger writes to it under the same name, so that this one writes "
+        "to {1}; for both in one run, give each its own name=; to use the directory again, "
+        "close the other logger first (board.close())"
     ),
 }
 """Reason -> warning; its fields are the directory that was asked for and the one that is used."""

@@ -41,8 +41,8 @@ SECONDS_AFTER_INTERRUPT = 10.0
 """After an interrupt, ``close`` waits at most this long for the steps that are not yet written."""
 
 _FORKED = (
-    "process {} was forked from the process that logs this run, so its steps are not logged: they "
-    "would be mixed with those of the other process in one directory; to log them, call "
+    "process {} was forked from the process that logs this run, so its steps are not logged: "
+    "they would be mixed with those of the other process in one directory; to log them, call "
     "fmapboard.watch in this process with a separate log_dir"
 )
 
@@ -136,8 +136,8 @@ class Pipeline:
         count = self._worker.unfinished
         self._warn.warn(
             "interrupted",
-            f"{seconds:g} s after the interrupt, logged steps are still being written: the last "
-            f"{count} of them are lost if the process ends now",
+            f"{seconds:g} s after the interrupt, logged steps are still being written: the "
+            f"last {count} of them are lost if the process ends now",
         )
 
     def _conclude(self) -> None:
@@ -234,8 +234,8 @@ class Pipeline:
             self._warn.warn(
                 DROPPED_STEPS,
                 f"step {data.step}: {dropped} logged steps dropped so far, since they are "
-                f"logged faster than they are written (see the scalar {DROPPED_STEPS}); log less "
-                "often, or use when_full='wait'",
+                f"logged faster than they are written (see the scalar {DROPPED_STEPS}); log "
+                "less often, or use when_full='wait'",
             )
         return replace(data, scalars=scalars)
 

@@ -140,8 +140,8 @@ class SummaryWriterAdapter:
     def __init__(self, writer: Any) -> None:
         if not callable(getattr(writer, "_get_file_writer", None)):
             raise ConfigurationError(
-                f"writer={type(writer).__name__}: expected a torch.utils.tensorboard.SummaryWriter "
-                "or an object with write, flush and close"
+                f"writer={type(writer).__name__}: expected a "
+                "torch.utils.tensorboard.SummaryWriter or an object with write, flush and close"
             )
         self._writer = writer
         self._encode = Encoder()

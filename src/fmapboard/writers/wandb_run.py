@@ -16,9 +16,9 @@ MAX_WAITING = 8
 """Maximum number of logged steps that wait for a row of their own."""
 
 _LEFT_OUT = (
-    "step {} is not in the W&B run: fmapboard logs more often than you call wandb.log, and a row "
-    "of a run holds one logged step. Call wandb.log at least as often as fmapboard logs, or, if "
-    "you never pass step= to wandb.log, use WandbWriter(run, commit=True)"
+    "step {} is not in the W&B run: fmapboard logs more often than you call wandb.log, and a "
+    "row of a run holds one logged step. Call wandb.log at least as often as fmapboard logs, "
+    "or, if you never pass step= to wandb.log, use WandbWriter(run, commit=True)"
 )
 
 
@@ -61,8 +61,8 @@ class WandbWriter:
             )
         if not callable(getattr(run, "define_metric", None)):
             raise ConfigurationError(
-                f"run={type(run).__name__}: expected a run of wandb.init(); a WandbLogger has it "
-                "as .experiment"
+                f"run={type(run).__name__}: expected a run of wandb.init(); a WandbLogger has "
+                "it as .experiment"
             )
         Image.preinit()  # not in the worker thread: a fork would inherit the import lock
         self._run = run

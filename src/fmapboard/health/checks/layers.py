@@ -214,8 +214,8 @@ class CopiedChannelsCheck(BuiltInCheck):
             layer=row.facts.label,
             value=share,
             healthy=f"below {100 * self.share:.0f} %",
-            meaning="Equal kernels compute the same feature. They get equal gradients and stay "
-            "equal as long as the weights behind them are equal too",
+            meaning="Equal kernels compute the same feature. They get equal gradients and "
+            "stay equal as long as the weights behind them are equal too",
             advice=""
             if table.is_of_images
             else "Initialize the weights at random, not with a constant",
@@ -316,8 +316,8 @@ class SaturatedCheck(BuiltInCheck):
             value=share,
             healthy=f"below {100 * self.share:.0f} %",
             meaning="Saturated outputs pass hardly any gradient: weights or inputs are too large",
-            advice="Check the scale of the images and of the initial weights, lower the learning "
-            "rate, or put a normalization between the layer and its activation",
+            advice="Check the scale of the images and of the initial weights, lower the "
+            "learning rate, or put a normalization between the layer and its activation",
             picture=record.picture(row),
         )
 
@@ -455,8 +455,8 @@ class UnevenUpsamplingCheck(BuiltInCheck):
             sides = "×".join(map(str, kernel))
             steps = "×".join(map(str, stride))
             yield Finding(
-                message=f"the kernel of `{row.facts.layer}` ({row.facts.type}), {sides}, is no "
-                f"multiple of its stride, {steps}",
+                message=f"the kernel of `{row.facts.layer}` ({row.facts.type}), {sides}, is "
+                f"no multiple of its stride, {steps}",
                 layer=row.facts.layer,
                 value=uneven[0],
                 healthy="a multiple of the stride, such as 4 with stride 2",
@@ -520,13 +520,14 @@ def _is_for_pixel_shuffle(shape: Floats) -> bool:
 
 
 _SMALL = (
-    "The first layers hardly learn: saturating activations, too small weights, or a deep network "
-    "without normalization or skip connections",
+    "The first layers hardly learn: saturating activations, too small weights, or a deep "
+    "network without normalization or skip connections",
     "Use another initialization, normalization layers or skip connections",
 )
 _ZERO = (
-    "No gradient reaches the first layers: an operation whose gradient is 0, such as rounding, a "
-    "threshold, clamping out of range or a weight of 0, or activations that are all off",
+    "No gradient reaches the first layers: an operation whose gradient is 0, such as "
+    "rounding, a threshold, clamping out of range or a weight of 0, or activations that are "
+    "all off",
     "Find the operation behind these layers whose gradient is 0",
 )
 """Meaning and advice."""
@@ -572,8 +573,8 @@ class VanishingCheck(BuiltInCheck):
             size = f"are {value:.0e} times those of the last ones"
             meaning, advice = _SMALL
         yield Finding(
-            message=f"gradients per weight of the first layers, from `{ratios.layer}` on, {size} "
-            f"since step {ratios.step}",
+            message=f"gradients per weight of the first layers, from `{ratios.layer}` on, "
+            f"{size} since step {ratios.step}",
             since_step=ratios.step,
             layer=ratios.layer,
             value=value,
@@ -715,8 +716,8 @@ class ExplodingCheck(BuiltInCheck):
         value = float(grown[:, index].max())
         largest = float(np.nanmax(magnitude[:, index]))
         return Finding(
-            message=f"magnitudes in {call_text(table, row)} grew {rounded(value)}-fold since step "
-            f"{table.steps[0]}, to {rounded(largest)} "
+            message=f"magnitudes in {call_text(table, row)} grew {rounded(value)}-fold since "
+            f"step {table.steps[0]}, to {rounded(largest)} "
             f"({self.growth:.0f}-fold or more from step {table.steps[step]} on)",
             since_step=table.steps[step],
             layer=row.facts.label,
@@ -735,8 +736,9 @@ class ExplodingCheck(BuiltInCheck):
         first = call_text(table, grown.first)
         last = call_text(table, grown.last)
         return Finding(
-            message=f"the standard deviation of the activations grows {rounded(grown.factor)}-fold "
-            f"from {first} to {last} at {table.step_text(table.steps[0])}",
+            message="the standard deviation of the activations grows "
+            f"{rounded(grown.factor)}-fold from {first} to {last} at "
+            f"{table.step_text(table.steps[0])}",
             since_step=table.steps[0],
             layer=grown.last.facts.label,
             value=grown.factor,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, takewhile
-from typing import ClassVar
+from itertools import pairwise
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from fmapboard.health.record import (
     NotRecorded,
     RateHistory,
     RunRecord,
-    Steps,
     first_of,
     largest_output,
     over_steps,
@@ -49,18 +48,21 @@ class NotInOptimizerCheck(BuiltInCheck):
         if since is None:
             return
         last = newest(record)
-        names, count = last.not_in_optimizer or (), last.count("not_in_optimizer")
+        names = last.not_in_optimizer or ()
+        count = last.count("not_in_optimizer")
         meaning = (
             "The optimizer was created before these layers, or from another model, or its "
             "parameter groups leave them out, so they keep their initial values"
         )
         advice = "Pass them to the optimizer, or set requires_grad=False if that is intended"
-        if is_outside := names[0].startswith(OUTSIDE):
+        is_outside = names[0].startswith(OUTSIDE)
+        if is_outside:
             meaning = "Layers in a Python list or dict are not part of the model, and not trained"
             advice = "Keep them in an nn.ModuleList or nn.ModuleDict"
+        parameters = "parameter is" if count == 1 else "parameters are"
         yield Finding(
             class_="warning",
-            message=f"{count} trainable parameter{'s are' if count > 1 else ' is'} in no optimizer "
+            message=f"{count} trainable {parameters} in no optimizer "
             f"since step {since}: {named(names, count)}",
             since_step=since,
             parameter=None if is_outside else names[0],
@@ -84,11 +86,14 @@ class GradientsNotClearedCheck(BuiltInCheck):
         found = [(step, facts) for step, facts in later if facts.not_cleared]
         if not found or len(found) < min(_LASTING, len(later)):
             return
-        (since, _), (_, last) = found[0], found[-1]
-        names, count = last.not_cleared or (), last.count("not_cleared")
+        since = found[0][0]
+        last = found[-1][1]
+        names = last.not_cleared or ()
+        count = last.count("not_cleared")
+        parameters = "parameter" if count == 1 else "parameters"
         yield Finding(
             class_="warning",
-            message=f"gradients of {count} parameter{'s' * (count > 1)} were not cleared "
+            message=f"gradients of {count} {parameters} were not cleared "
             f"before the backward pass at {len(found)} of {len(later)} {record.steps_called} "
             f"after the first, since step {since}: {named(names, count)}",
             since_step=since,
@@ -110,10 +115,10 @@ class EvalModeCheck(BuiltInCheck):
         if since is None:
             return
         modules = [name or "the model" for name in newest(record).eval_modules]
+        listed = f": {named(modules)}" if modules else ""
         yield Finding(
             class_="warning",
-            message=f"the model is in eval mode while it trains, since step {since}"
-            + (f": {named(modules)}" if modules else ""),
+            message=f"the model is in eval mode while it trains, since step {since}{listed}",
             since_step=since,
             meaning="Dropout is off, and BatchNorm uses and keeps its running statistics",
             advice="Call model.train() before the training steps, also after each validation",
@@ -130,14 +135,14 @@ class ConstantImagesCheck(BuiltInCheck):
         found = _batches(record, _all_constant)
         if found is None:
             return
-        since, batch, text = found
         yield Finding(
             class_="warning",
-            message=f"all {batch} images of the batch are constant, each of one value only, {text}",
-            since_step=since,
-            value=batch,
-            meaning="The network is trained on images without content: they are not loaded, or "
-            "lost by a conversion or a normalization",
+            message=f"all {found.size} images of the batch are constant, each of one value "
+            f"only, {found.text}",
+            since_step=found.since,
+            value=found.size,
+            meaning="The network is trained on images without content: they are not loaded, "
+            "or lost by a conversion or a normalization",
             advice="Look at the input in the Feature maps tab, and check the dataset",
             picture=_drawn_input(record),
         )
@@ -161,12 +166,11 @@ class IdenticalImagesCheck(BuiltInCheck):
         if found is None:
             yield from first_of([self._at_same_places(record)])
             return
-        since, batch, text = found
         yield Finding(
             class_="warning",
-            message=f"all {batch} images of the batch are the same {text}",
-            since_step=since,
-            value=batch,
+            message=f"all {found.size} images of the batch are the same {found.text}",
+            since_step=found.since,
+            value=found.size,
             meaning="The dataset returns one image for every index, or one image is repeated",
             advice="Check the dataset and its sampler; if you overfit on one image on purpose, "
             'silence this check with checks={"identical_images": False}',
@@ -175,28 +179,32 @@ class IdenticalImagesCheck(BuiltInCheck):
 
     def _at_same_places(self, record: RunRecord) -> Finding | None:
         """Images that are the same as another one of their batch, at the same places each time."""
-        batches = {at: of for at, of in record.training_facts().items() if (of.batch or 0) >= 2}
+        every = record.training_facts().items()
+        batches = {step: facts for step, facts in every if (facts.batch or 0) >= 2}
         if len(batches) < self.least:
             return None
-        constant = {index for of in batches.values() for index in of.constant_images or ()}
-        pairs = set.intersection(*(set(of.identical_images or ()) for of in batches.values()))
-        pairs = {pair for pair in pairs if not constant & set(pair)}
+        constant: set[int] = set()
+        for facts in batches.values():
+            constant.update(facts.constant_images or ())
+        alike = [set(facts.identical_images or ()) for facts in batches.values()]
+        pairs = {pair for pair in set.intersection(*alike) if not constant & set(pair)}
         if not pairs:
             return None
         places = {index for pair in pairs for index in pair}
-        one, other = min(pairs)
-        is_cut = any(of.left_out.get("identical_images") for of in batches.values())
+        first, second = min(pairs)
+        is_cut = any(facts.left_out.get("identical_images") for facts in batches.values())
+        least = "at least " if is_cut else ""
         return Finding(
-            message=f"{'at least ' * is_cut}{len(places)} images of the batch are the same as "
+            message=f"{least}{len(places)} images of the batch are the same as "
             f"another one, at the same places of the batch at each of {len(batches)} logged "
-            f"steps, such as images {one} and {other} (counted from 0)",
+            f"steps, such as images {first} and {second} (counted from 0)",
             since_step=min(batches),
             value=len(places),
             healthy="no image twice at the same places",
-            meaning="Intended if the loss compares or averages over copies, such as the pairs of "
-            "contrastive learning or several samples of one image. Otherwise images are repeated "
-            "when the batch is put together: a cache that returns one image for several indices, "
-            "or augmentation that is not applied",
+            meaning="Intended if the loss compares or averages over copies, such as the pairs "
+            "of contrastive learning or several samples of one image. Otherwise images are "
+            "repeated when the batch is put together: a cache that returns one image for "
+            "several indices, or augmentation that is not applied",
             advice="Unless the copies are intended, check the dataset and its collate function",
             picture=_drawn_input(record),
         )
@@ -245,26 +253,24 @@ class InputScaleCheck(BuiltInCheck):
         if not every:
             yield from first_of([self._of_rows(record)])
             return
-        low, high = (float(np.median([n[key] for n in every])) for key in ("minimum", "maximum"))
-        magnitude = float(np.median([max(abs(n["minimum"]), abs(n["maximum"])) for n in every]))
-        varied = [n["std"] for n in every if n["maximum"] > n["minimum"]]
-        spread = float(np.median(varied)) if varied else math.inf
-        means = [abs(n["mean"]) for n in every if n["maximum"] > n["minimum"] and n.get("mean")]
-        contrast = (high - low) / float(np.median(means)) if means else math.inf
-        is_large = magnitude > self.largest or (varied and spread > self.widest)
-        turns = [n["interleaved"] for n in every if "interleaved" in n]
-        if turns and float(np.median(turns)) < self.interleaved:
-            yield _of_layout(record, float(np.median(turns)))
-        if is_large and not self._is_scaled(record, low, high):
-            value, meaning = magnitude, "The images are not scaled: 0 to 255 instead of 0 to 1"
+        yield from self._scrambled(record, every)
+        images = _image_scale(every)
+        low = images.low
+        high = images.high
+        spread = images.spread
+        is_wide = self.widest < spread < math.inf
+        is_flat = spread < self.spread or images.contrast < self.range
+        value = spread
+        text = f"input images have a standard deviation of {spread:.2g}"
+        if (images.magnitude > self.largest or is_wide) and not self._is_scaled(record, low, high):
+            meaning = "The images are not scaled: 0 to 255 instead of 0 to 1"
             if not _is_bytes(low, high):
                 meaning = f"The images are not scaled: values from {low:.3g} to {high:.3g}"
-            text = f"the largest magnitude of the input images is {value:.3g}"
-            if magnitude <= self.largest:
-                value, text = spread, f"input images have a standard deviation of {spread:.2g}"
-        elif (spread < self.spread or contrast < self.range) and not _is_normalized(record):
-            value, meaning = spread, "The images were scaled twice, or have hardly any contrast"
-            text = f"input images have a standard deviation of {value:.2g}"
+            if images.magnitude > self.largest:
+                value = images.magnitude
+                text = f"the largest magnitude of the input images is {value:.3g}"
+        elif is_flat and not _is_normalized(record):
+            meaning = "The images were scaled twice, or have hardly any contrast"
             if spread >= self.spread:
                 text = f"the values of the input images are all within {low:.3g} to {high:.3g}"
         else:
@@ -281,6 +287,29 @@ class InputScaleCheck(BuiltInCheck):
             picture=_drawn_input(record),
         )
 
+    def _scrambled(
+        self, record: RunRecord, every: Sequence[Mapping[str, float]]
+    ) -> Iterator[Finding]:
+        """Images in which red, green and blue take turns in each row."""
+        turns = [numbers["interleaved"] for numbers in every if "interleaved" in numbers]
+        if not turns:
+            return
+        ratio = float(np.median(turns))
+        if not ratio < self.interleaved:
+            return
+        yield Finding(
+            message="the input images look scrambled, as if red, green and blue took turns in "
+            f"each row: every third difference between neighbours is {rounded(ratio)} times the "
+            f"largest (median of {len(record.network_input)} logged steps)",
+            since_step=min(record.network_input),
+            value=ratio,
+            healthy="near 1",
+            meaning="Images of shape [H, W, 3] were made [3, H, W] with view or reshape",
+            advice="Use permute(2, 0, 1) in place of view or reshape, and look at the "
+            "input's picture",
+            picture=_drawn_input(record),
+        )
+
     def _of_rows(self, record: RunRecord) -> Finding | None:
         """What the gradients of the first layer tell of other inputs, such as tables.
 
@@ -290,16 +319,17 @@ class InputScaleCheck(BuiltInCheck):
         found = _input_magnitudes(record)
         if found is None and _is_embedding(_first_row(record)):
             return None  # words have no magnitude
-        if found is None or min(found[2][0], np.median(found[2])) > self.noise:
+        if found is None or min(found.ratios[0], np.median(found.ratios)) > self.noise:
             raise NotRecorded(f"the input's range (key input of {tags.OVERVIEW})")
-        row, steps, every = found
-        value, most = float(every[0]), max(every[0], np.median(every))
+        value = float(found.ratios[0])
+        most = max(value, float(np.median(found.ratios)))
         if self.low < most and value < self.high:
             return None
+        row = found.row
         return Finding(
-            message=f"the network's inputs have a magnitude of about {rounded(value)} since step "
-            f"{steps[0]}, estimated from its first layer, `{row.facts.layer}`",
-            since_step=int(steps[0]),
+            message=f"the network's inputs have a magnitude of about {rounded(value)} since "
+            f"step {found.since}, estimated from its first layer, `{row.facts.layer}`",
+            since_step=found.since,
             layer=row.facts.label,
             value=value,
             healthy="0.1 to 100",
@@ -309,12 +339,16 @@ class InputScaleCheck(BuiltInCheck):
 
     def _is_scaled(self, record: RunRecord, low: float, high: float) -> bool:
         """True if the network scales large images by itself."""
-        kinds = [k for row in record.weighted_layers()[:1] for k in row.facts.followed_by]
-        norms = [kind for kind in kinds if "norm" in kind.lower()]
-        if _is_bytes(low, high) and all(kind.lower()[:5] in ("batch", "layer") for kind in norms):
-            norms = []
-        is_small = largest_output(record) <= self.beyond
-        return is_small and (bool(norms) or _response(record) <= self.response)
+        if not largest_output(record) <= self.beyond:
+            return False
+        if _response(record) <= self.response:
+            return True
+        rows = record.weighted_layers()
+        kinds = [kind.lower() for kind in rows[0].facts.followed_by] if rows else []
+        norms = [kind for kind in kinds if "norm" in kind]
+        if _is_bytes(low, high):
+            norms = [kind for kind in norms if not kind.startswith(("batch", "layer"))]
+        return bool(norms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,16 +364,17 @@ class SameBatchCheck(BuiltInCheck):
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
         every = record.training_facts()
-        batches = {at: of.batch_digest for at, of in every.items() if of.batch_digest is not None}
+        batches = {}
+        for step, facts in every.items():
+            if facts.batch_digest is not None:
+                batches[step] = facts.batch_digest
         if not batches:
             _raise_if_for_images(record)
         if len(batches) < self.least or len(set(batches.values())) > 1:
             return
-        faults = [of for of in every.values() if _all_constant(of)]
-        if faults and "constant_images" not in record.off:
+        if "constant_images" not in record.off and any(map(_all_constant, every.values())):
             return
-        faults = [of for of in every.values() if _all_identical(of)]
-        if faults and "identical_images" not in record.off:
+        if "identical_images" not in record.off and any(map(_all_identical, every.values())):
             return
         if newest(record).rates is None:
             return  # L-BFGS, whose line search needs one batch
@@ -347,8 +382,8 @@ class SameBatchCheck(BuiltInCheck):
         causes = "One batch is kept and used at each step"
         if min(later - step for step, later in pairwise(steps)) > 1:
             causes += (
-                ", or the batches come in the same order in each epoch and every= is a multiple of "
-                "their number, so that the same one is logged each time"
+                ", or the batches come in the same order in each epoch and every= is a "
+                "multiple of their number, so that the same one is logged each time"
             )
         yield Finding(
             message=f"the batch of {newest(record).batch} images is the same at each of "
@@ -357,8 +392,8 @@ class SameBatchCheck(BuiltInCheck):
             value=len(steps),
             healthy="other images at each step",
             meaning=causes,
-            advice="Take the batch from the loader inside the loop, with shuffle=True; intended if "
-            "you overfit one batch, or if all images fit into one",
+            advice="Take the batch from the loader inside the loop, with shuffle=True; "
+            "intended if you overfit one batch, or if all images fit into one",
             picture=_drawn_input(record),
         )
 
@@ -380,22 +415,27 @@ class NeverCalledCheck(BuiltInCheck):
     kind: ClassVar[str] = "never_called"
 
     def _found(self, record: RunRecord) -> Iterator[Finding]:
-        steps = {at: of for at, of in record.training_facts().items() if of.no_gradient is not None}
+        every = record.training_facts().items()
+        steps = {step: facts for step, facts in every if facts.no_gradient is not None}
         if len(steps) < self.least or max(steps) - min(steps) < self.span:
             return
         last = list(steps.values())[-1]
-        lost = set.intersection(*(set(of.not_called) for of in steps.values()))
+        lost = set.intersection(*(set(facts.not_called) for facts in steps.values()))
         names = [name for name in last.not_called if name in lost]
         layers = list(dict.fromkeys(name.rpartition(".")[0] for name in names))
         norms = record.scalars.get(tags.GRADIENT_NORM, {})
         trained = {name.rpartition(".")[0] for name in norms if name != tags.TOTAL}
         if not names or len(layers) < self.share * len(trained):
             return
-        noun, it = ("layers", "them") if len(layers) > 1 else ("layer", "it")
+        noun = "layer"
+        pronoun = "it"
+        if len(layers) > 1:
+            noun = "layers"
+            pronoun = "them"
         yield Finding(
-            message=f"{len(layers)} {noun} with trainable parameters never ran and never had a "
-            f"gradient at {len(steps)} {record.steps_called}, and nothing has changed {it}: "
-            f"{named(layers)}",
+            message=f"{len(layers)} {noun} with trainable parameters never ran and never had "
+            f"a gradient at {len(steps)} {record.steps_called}, and nothing has changed "
+            f"{pronoun}: {named(layers)}",
             since_step=min(steps),
             parameter=names[0],
             parameters=tuple(names),
@@ -445,10 +485,11 @@ class RateVanishedCheck(BuiltInCheck):
             since_step=since,
             value=highest.rate / highest.peak,
             healthy=f"{VANISHED:.0e} times the maximum or more until the last tenth of the run",
-            meaning="The weights hardly move any more: the scheduler steps more often than its "
-            "arguments count, such as per batch instead of per epoch, or its decay is too fast",
-            advice="Call scheduler.step() once per epoch, or give its arguments in batches, and "
-            "look at the scalars learning_rate/…",
+            meaning="The weights hardly move any more: the scheduler steps more often than "
+            "its arguments count, such as per batch instead of per epoch, or its decay is too "
+            "fast",
+            advice="Call scheduler.step() once per epoch, or give its arguments in batches, "
+            "and look at the scalars learning_rate/…",
         )
 
     def _low_since(self, rates: Sequence[RateHistory], share: float) -> tuple[int, float]:
@@ -478,27 +519,48 @@ def newest(record: RunRecord) -> TrainingFacts:
 def _since(record: RunRecord, is_faulty: Callable[[TrainingFacts], bool]) -> int | None:
     """First of the steps at the end of the run that all have a fault; None if too few have."""
     every = list(record.training_facts().items())
-    count = sum(1 for _ in takewhile(lambda one: is_faulty(one[1]), reversed(every)))
-    return every[-count][0] if count >= min(_LASTING, len(every)) else None
+    since = None
+    count = 0
+    for step, facts in reversed(every):
+        if not is_faulty(facts):
+            break
+        since = step
+        count += 1
+    return since if count >= min(_LASTING, len(every)) else None
 
 
-def _batches(
-    record: RunRecord, is_faulty: Callable[[TrainingFacts], bool]
-) -> tuple[int, int, str] | None:
-    """Since when most batches have a fault, the newest one's size, and how many, in words.
+class FaultyBatches(NamedTuple):
+    """Most batches have a fault.
+
+    Attributes:
+        since: first logged step with it.
+        size: of the newest one.
+        text: how many have it, in words.
+    """
+
+    since: int
+    size: int
+    text: str
+
+
+def _batches(record: RunRecord, is_faulty: Callable[[TrainingFacts], bool]) -> FaultyBatches | None:
+    """The batches of two images or more that have a fault; None if most have not.
 
     Raises:
         NotRecorded: at no step the network received a batch of images.
     """
     every = record.training_facts()
-    if all(of.batch is None for of in every.values()):
+    if all(facts.batch is None for facts in every.values()):
         _raise_if_for_images(record)
-    batches = [(at, of) for at, of in every.items() if (of.batch or 0) >= 2]
-    faulty = [(at, of) for at, of in batches if is_faulty(of)]
-    if not faulty or len(faulty) < max(min(_LASTING, len(batches)), len(batches) / 2):
+    batches = [(step, facts) for step, facts in every.items() if (facts.batch or 0) >= 2]
+    faulty = [(step, facts) for step, facts in batches if is_faulty(facts)]
+    least = max(min(_LASTING, len(batches)), len(batches) / 2)
+    if not faulty or len(faulty) < least:
         return None
-    text = f"at {len(faulty)} of {len(batches)} {record.steps_called}, since step {faulty[0][0]}"
-    return faulty[0][0], faulty[-1][1].batch or 0, text
+    since = faulty[0][0]
+    size = faulty[-1][1].batch or 0
+    text = f"at {len(faulty)} of {len(batches)} {record.steps_called}, since step {since}"
+    return FaultyBatches(since, size, text)
 
 
 def _raise_if_for_images(record: RunRecord) -> None:
@@ -518,27 +580,14 @@ def _all_constant(facts: TrainingFacts) -> bool:
 
 
 def _all_identical(facts: TrainingFacts) -> bool:
-    of_first = {first for first, _ in facts.identical_images or ()} == {0}
-    pairs = facts.count("identical_images")
-    return of_first and pairs == (facts.batch or 0) - 1 and not _all_constant(facts)
+    firsts = {first for first, _ in facts.identical_images or ()}
+    others = facts.count("identical_images")
+    is_same = firsts == {0} and others == (facts.batch or 0) - 1
+    return is_same and not _all_constant(facts)
 
 
 def _is_bytes(low: float, high: float) -> bool:
     return low > -0.2 * high and 100 <= high <= 400
-
-
-def _of_layout(record: RunRecord, ratio: float) -> Finding:
-    return Finding(
-        message="the input images look scrambled, as if red, green and blue took turns in each "
-        f"row: every third difference between neighbours is {rounded(ratio)} times the largest "
-        f"(median of {len(record.network_input)} logged steps)",
-        since_step=min(record.network_input),
-        value=ratio,
-        healthy="near 1",
-        meaning="Images of shape [H, W, 3] were made [3, H, W] with view or reshape",
-        advice="Use permute(2, 0, 1) in place of view or reshape, and look at the input's picture",
-        picture=_drawn_input(record),
-    )
 
 
 def _response(record: RunRecord) -> float:
@@ -546,31 +595,85 @@ def _response(record: RunRecord) -> float:
 
     Infinite if it is not known.
     """
-    rows, table = record.weighted_layers(), record.layers()
-    std = float(table.columns["std"][0, table.rows.index(rows[0])]) if rows else math.inf
+    rows = record.weighted_layers()
+    if not rows:
+        return math.inf
+    table = record.layers()
+    std = float(table.columns["std"][0, table.rows.index(rows[0])])
     return std if math.isfinite(std) else math.inf
 
 
-def _input_magnitudes(record: RunRecord) -> tuple[HealthRow, Steps, Floats] | None:
+class ImageScale(NamedTuple):
+    """The scale of the input images, medians over the logged steps.
+
+    Attributes:
+        low: smallest value.
+        high: largest value.
+        magnitude: the larger magnitude of the two.
+        spread: standard deviation where the values differ; infinite if they never do.
+        contrast: ``high`` - ``low`` in units of the mean's magnitude; infinite without a mean.
+    """
+
+    low: float
+    high: float
+    magnitude: float
+    spread: float
+    contrast: float
+
+
+def _image_scale(every: Sequence[Mapping[str, float]]) -> ImageScale:
+    """The scale of images, given their numbers at each step."""
+    low = float(np.median([numbers["minimum"] for numbers in every]))
+    high = float(np.median([numbers["maximum"] for numbers in every]))
+    magnitudes = [max(abs(numbers["minimum"]), abs(numbers["maximum"])) for numbers in every]
+    varied = [numbers for numbers in every if numbers["maximum"] > numbers["minimum"]]
+    means = [abs(numbers["mean"]) for numbers in varied if numbers.get("mean")]
+    stds = [numbers["std"] for numbers in varied]
+    return ImageScale(
+        low=low,
+        high=high,
+        magnitude=float(np.median(magnitudes)),
+        spread=float(np.median(stds)) if stds else math.inf,
+        contrast=(high - low) / float(np.median(means)) if means else math.inf,
+    )
+
+
+class InputMagnitudes(NamedTuple):
+    """About the magnitude of the network's inputs, as the gradients of its first layer tell it.
+
+    Attributes:
+        row: the layer.
+        since: the first logged step.
+        ratios: one per logged step at which it is known, at least one.
+    """
+
+    row: HealthRow
+    since: int
+    ratios: Floats
+
+
+def _input_magnitudes(record: RunRecord) -> InputMagnitudes | None:
     """The norm of the gradient of the first layer's weight over that of its bias.
 
     It is about the magnitude of the network's inputs, as the layer multiplies them by its weight.
 
-    Returns:
-        The layer, the logged steps, and the ratio at those of them at which that of the bias is not
-        0. None if they are not known, for an embedding, or if a normalization follows.
+    It is not known where the gradient of the bias is 0. None if it is at no step, for an embedding,
+    or if a normalization follows.
     """
     row = _first_row(record)
     if row is None or is_normalized(row) or _is_embedding(row):
         return None
     own = "_ih_l0" if row.facts.type in ("RNN", "LSTM", "GRU") else ""
-    names = (f"{row.facts.layer}.weight{own}", f"{row.facts.layer}.bias{own}")
     norms = record.scalars.get(tags.GRADIENT_NORM, {})
-    known = [norms[name] for name in names if name in norms]
-    steps, values = over_steps(known) if len(known) == 2 else (np.zeros(0, int), np.zeros((0, 2)))
+    weight = norms.get(f"{row.facts.layer}.weight{own}")
+    bias = norms.get(f"{row.facts.layer}.bias{own}")
+    if weight is None or bias is None:
+        return None
+    steps, values = over_steps([weight, bias])  # values [S, 2]
     values = values[values[:, 1] > 0]
-    ratios = values[:, 0] / values[:, 1]
-    return (row, steps, ratios) if len(values) else None
+    if not len(values):
+        return None
+    return InputMagnitudes(row, int(steps[0]), values[:, 0] / values[:, 1])
 
 
 def _first_row(record: RunRecord) -> HealthRow | None:
@@ -588,11 +691,17 @@ def _is_normalized(record: RunRecord) -> bool:
     Then the activation behind it has much larger magnitudes than the layer itself, and larger than
     1, which is as far as a sigmoid can lift small values.
     """
-    rows, table = record.weighted_layers(), record.layers()
-    if not rows or is_normalized(rows[0]):
+    rows = record.weighted_layers()
+    if not rows:
+        return False
+    first = rows[0]
+    if is_normalized(first):
         is_fixed = not record.scalars.get(tags.BATCHNORM_GAP)  # BatchNorm in eval mode
-        return bool(rows) and not (is_fixed and is_normalized(rows[0], "batchnorm"))
-    index = table.index(rows[0].name, rows[0].facts.activation)
-    own = float(table.magnitudes[0, table.rows.index(rows[0])])
-    after = math.nan if index is None else float(table.magnitudes[0, index])
-    return after > 1 and after > _RESCALED * own
+        return not (is_fixed and is_normalized(first, "batchnorm"))
+    table = record.layers()
+    activation = table.index(first.name, first.facts.activation)
+    if activation is None:
+        return False
+    magnitudes = table.magnitudes[0]
+    after = float(magnitudes[activation])
+    return after > 1 and after > _RESCALED * float(magnitudes[table.rows.index(first)])

@@ -98,8 +98,8 @@ class DoubleSoftmaxCheck(BuiltInCheck):
                 message=f"{text}, since step {since}",
                 since_step=since,
                 meaning="Two softmaxes flatten the gradient, and the loss cannot come near 0",
-                advice="Give the loss the logits: cross_entropy applies log_softmax itself. Or "
-                "use nll_loss on the logarithm of the probabilities",
+                advice="Give the loss the logits: cross_entropy applies log_softmax itself. "
+                "Or use nll_loss on the logarithm of the probabilities",
             )
 
 
@@ -135,13 +135,15 @@ class ProbabilitiesIntoLossCheck(BuiltInCheck):
             low = min(output.low for output in every)
             high = max(output.high for output in every)
             yield Finding(
-                message=f"the output{quoted(name)} is from {low:.2g} to {high:.2g} at {len(every)} "
-                f"{record.steps_called}, and the loss ({known[-1].kind}) takes it for logits",
+                message=f"the output{quoted(name)} is from {low:.2g} to {high:.2g} at "
+                f"{len(every)} {record.steps_called}, and the loss ({known[-1].kind}) takes "
+                "it for logits",
                 since_step=min(steps),
                 value=low,
                 healthy="logits of both signs and any size",
-                meaning=f"It looks like the output of {source} in front of a loss that applies a "
-                "softmax or sigmoid: the gradient is flattened, and the loss cannot come near 0",
+                meaning=f"It looks like the output of {source} in front of a loss that "
+                "applies a softmax or sigmoid: the gradient is flattened, and the loss cannot "
+                "come near 0",
                 advice="Return what is computed before it, the logits",
             )
 
@@ -247,8 +249,8 @@ class LossClimbedCheck(BuiltInCheck):
             grew = f": it went from {known[0]:.3g} to {known[-1]:.3g}" if known else ""
             yield Finding(
                 class_="warning",
-                message=f"the optimizer makes the loss of the output{quoted(name)} larger since "
-                f"step {since}{grew}",
+                message=f"the optimizer makes the loss of the output{quoted(name)} larger "
+                f"since step {since}{grew}",
                 since_step=since,
                 value=known[-1] if known else None,
                 meaning="The sign is wrong: a minus too many, or a log-likelihood is minimized",
@@ -272,8 +274,8 @@ class LossClimbedCheck(BuiltInCheck):
             return
         yield Finding(
             class_="warning",
-            message=f"labels of the output{quoted(name)} are up to {largest} since step {begins}, "
-            f"and the loss ({_BINARY}) expects 0 to 1",
+            message=f"labels of the output{quoted(name)} are up to {largest} since step "
+            f"{begins}, and the loss ({_BINARY}) expects 0 to 1",
             since_step=begins,
             value=largest,
             healthy="0 to 1",
@@ -287,8 +289,8 @@ def _is_climbed(output: OutputFacts) -> bool:
 
 
 _COLLAPSED = (
-    "The network has collapsed, or nothing of the image reaches its end: dead or saturated layers, "
-    "a vanishing signal, or labels that do not depend on the image",
+    "The network has collapsed, or nothing of the image reaches its end: dead or saturated "
+    "layers, a vanishing signal, or labels that do not depend on the image",
     "Look for the first layer whose maps are all alike, and check the labels",
 )
 _SOFTMAX_OF_ONE = (
@@ -339,13 +341,13 @@ class ConstantOutputCheck(BuiltInCheck):
             first, second = list(targets)[:2]
             yield Finding(
                 message=f"the loss pulls all outputs{quoted(name)} to one value, to "
-                f"{rounded(targets[first])} at step {first} and to {rounded(targets[second])} at "
-                f"step {second}",
+                f"{rounded(targets[first])} at step {first} and to {rounded(targets[second])} "
+                f"at step {second}",
                 since_step=first,
                 value=len(targets),
                 healthy="a target for each image",
-                meaning="Outputs of shape [N, 1] and targets of shape [N], or the reverse, are "
-                "broadcast to [N, N]: the network learns the mean of the targets",
+                meaning="Outputs of shape [N, 1] and targets of shape [N], or the reverse, "
+                "are broadcast to [N, N]: the network learns the mean of the targets",
                 advice="Give both the same shape, such as output.squeeze(1)",
             )
             return
@@ -517,13 +519,15 @@ class OneLabelCheck(BuiltInCheck):
             if may_be_critic:
                 continue  # its batch has one label
             yield Finding(
-                message=f"all {count:,} labels of the output{quoted(name)} at {len(labels.counts)} "
-                f"{record.steps_called} are {label}, of {max(labels.classes, 2)} classes",
+                message=f"all {count:,} labels of the output{quoted(name)} at "
+                f"{len(labels.counts)} {record.steps_called} are {label}, of "
+                f"{max(labels.classes, 2)} classes",
                 since_step=labels.first,
                 value=label,
                 healthy="several labels",
-                meaning="The network learns to give one answer, whatever the image: the labels are "
-                "lost on their way, or the data are sorted by class and not shuffled",
+                meaning="The network learns to give one answer, whatever the image: the "
+                "labels are lost on their way, or the data are sorted by class and not "
+                "shuffled",
                 advice="Print the labels of a few batches; shuffle the data",
             )
 
@@ -572,9 +576,9 @@ class SortedLabelsCheck(BuiltInCheck):
             if share < least or max(total.values()) / total.total() > 0.75 * share:
                 continue
             yield Finding(
-                message=f"{100 * share:.0f} % of the labels of a batch are the same (median of "
-                f"{len(sizes)} {record.steps_called}), and {len(total)} labels occur at these "
-                f"steps, in the output{quoted(name)}",
+                message=f"{100 * share:.0f} % of the labels of a batch are the same (median "
+                f"of {len(sizes)} {record.steps_called}), and {len(total)} labels occur at "
+                f"these steps, in the output{quoted(name)}",
                 since_step=labels.first,
                 value=share,
                 healthy="batches of several classes",
@@ -627,8 +631,9 @@ class UnusedClassesCheck(BuiltInCheck):
             if used >= labels.classes or math.exp(-least) >= chance:
                 continue
             yield Finding(
-                message=f"the output{quoted(name)} has {labels.classes} classes, and {count:,} "
-                f"labels at {len(labels.counts)} {record.steps_called} name {used} of them",
+                message=f"the output{quoted(name)} has {labels.classes} classes, and "
+                f"{count:,} labels at {len(labels.counts)} {record.steps_called} name {used} "
+                "of them",
                 since_step=labels.first,
                 value=labels.classes - used,
                 healthy="each class occurs",
@@ -689,9 +694,9 @@ class InitialLossCheck(BuiltInCheck):
                 since_step=0,
                 value=loss,
                 healthy=f"near ln {classes} = {guessed:.3g}, that of guessing",
-                meaning="The initial logits are large, so the network starts out sure of wrong "
-                "answers: the last layer's weights or the images are not scaled, or the labels are "
-                "not those that loaded weights were trained on",
+                meaning="The initial logits are large, so the network starts out sure of "
+                "wrong answers: the last layer's weights or the images are not scaled, or the "
+                "labels are not those that loaded weights were trained on",
                 advice="Initialize the last layer with small weights, and scale the images",
             )
 
@@ -709,9 +714,9 @@ class InitialLossCheck(BuiltInCheck):
         if far[0] < self.away:
             return None
         return Finding(
-            message=f"the targets of the output{quoted(name)} are far beyond all of its values, "
-            f"{rounded(far[0])} times as far as the largest or more at {len(far)} of the first "
-            f"{len(early)} logged steps (taken for a mean squared error)",
+            message=f"the targets of the output{quoted(name)} are far beyond all of its "
+            f"values, {rounded(far[0])} times as far as the largest or more at {len(far)} of "
+            f"the first {len(early)} logged steps (taken for a mean squared error)",
             since_step=start,
             value=far[0],
             healthy="targets around the outputs",

@@ -82,8 +82,8 @@ class UnchangedWeightsCheck(BuiltInCheck):
         weights = "weights" if len(found) == 1 else f"{len(found)} weights"
         yield Finding(
             class_="warning",
-            message=f"{weights} unchanged since step {since}, over {found[first].steps} logged "
-            f"steps that the optimizer applied{rate}: {named(names)}",
+            message=f"{weights} unchanged since step {since}, over {found[first].steps} "
+            f"logged steps that the optimizer applied{rate}: {named(names)}",
             since_step=since,
             parameter=first,
             parameters=tuple(names),
@@ -108,14 +108,15 @@ class UnchangedWeightsCheck(BuiltInCheck):
             else "No optimizer holds a parameter of this model; it may hold those of a former copy"
         )
         return Finding(
-            message=f"no optimizer stepped on the model at the last {idle.steps + 1} logged steps, "
-            f"and weights are the same since step {idle.since}, although backward passes run",
+            message=f"no optimizer stepped on the model at the last {idle.steps + 1} logged "
+            f"steps, and weights are the same since step {idle.since}, although backward "
+            "passes run",
             since_step=idle.since,
             value=idle.steps,
             healthy=_CHANGES,
             meaning=why,
-            advice="Check that optimizer.step() is reached, and that the optimizer was created "
-            "from the parameters of the model that runs",
+            advice="Check that optimizer.step() is reached, and that the optimizer was "
+            "created from the parameters of the model that runs",
         )
 
     def _at_zero(self, record: RunRecord) -> Finding | None:
@@ -181,8 +182,8 @@ class UnchangedWeightsCheck(BuiltInCheck):
             parameters=tuple(names),
             value=len(names),
             healthy=_CHANGES,
-            meaning="The layer runs in torch.no_grad(), it or its output is detached, not used or "
-            "passed through something without a slope, such as rounding",
+            meaning="The layer runs in torch.no_grad(), it or its output is detached, not "
+            "used or passed through something without a slope, such as rounding",
             advice="Remove what cuts the gradient off, or freeze the layer",
         )
 
@@ -284,8 +285,8 @@ class UpdateRatioCheck(BuiltInCheck):
             largest = ratios.values[start]
             steps = "logged step" if len(moved) == 1 else "logged steps"
             text = (
-                f"an optimizer step changes the weights by up to {percent(value)} of their norm "
-                f"(median over the weights) at {len(moved)} {steps}"
+                f"an optimizer step changes the weights by up to {percent(value)} of their "
+                f"norm (median over the weights) at {len(moved)} {steps}"
             )
             meaning, advice = _LARGE
         elif len(ratios.steps) >= 4 and small.value < small.limit and not falls(record):
@@ -484,8 +485,8 @@ def _clipped(record: RunRecord) -> tuple[str, str] | None:
     if len(values) < 4 or not 0 < values.max() < 1.01 * values.min():
         return None
     return (
-        f"The norm of all gradients is {values.max():.2g} at every logged step: they are clipped "
-        "to it",
+        f"The norm of all gradients is {values.max():.2g} at every logged step: they are "
+        "clipped to it",
         "Clip the gradients to a larger norm, such as 1, before the learning rate is changed",
     )
 
@@ -495,8 +496,8 @@ _SMALL = (
     "Raise the learning rate, unless a tiny rate is intended",
 )
 _LARGE = (
-    "Steps of this size may undo what the weights have learned: the learning rate, or its product "
-    "with the weight decay, may be too large",
+    "Steps of this size may undo what the weights have learned: the learning rate, or its "
+    "product with the weight decay, may be too large",
     "Lower the learning rate or the weight decay, or warm the rate up",
 )
 """Meaning and advice."""
@@ -555,8 +556,8 @@ class BatchnormGapCheck(BuiltInCheck):
         factor = math.exp(min(value, 700))
         yield Finding(
             message=f"the variance of the batches differs by a factor of {factor:.2g} from "
-            f"BatchNorm's running variance (median of {len(begins)} layers) since step {since}; "
-            f"the most in `{worst}`",
+            f"BatchNorm's running variance (median of {len(begins)} layers) since step "
+            f"{since}; the most in `{worst}`",
             since_step=since,
             layer=worst,
             value=value,
