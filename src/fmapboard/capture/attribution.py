@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +13,7 @@ from fmapboard.capture.gradient_sums import GradientSums, keeps_graph
 from fmapboard.capture.guard import Guard
 from fmapboard.capture.inputs import PendingInputImage
 from fmapboard.capture.isolation import aside
+from fmapboard.capture.layercam import PendingAttribution, PendingAttributions, heat
 from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.measure.layout import Axes, as_maps, axes_of
 from fmapboard.measure.norms import Factor
@@ -20,32 +21,7 @@ from fmapboard.measure.reducer import Reducer
 from fmapboard.model.layers import named_layers
 from fmapboard.model.roles import Role, activations, ends_in_function, roles
 from fmapboard.model.tensors import first_tensor, is_observable
-from fmapboard.records import ONE_PASS, Attribution, InputImage, LayerCall, PassCount
-
-# LayerCAM of the loss: ``relu(-dL/dA) * A`` summed over channels, on the activation's device.
-#
-# P.-T. Jiang, C.-B. Zhang, Q. Hou, M.-M. Cheng, Y. Wei: LayerCAM: Exploring Hierarchical Class
-# Activation Maps for Localization (2021), equations 4 to 6, with the negative gradient of the loss
-# in place of the gradient of a class score.
-
-_SAMPLE_AXES = (1, 2, 3)
-
-
-def heat(gradient: Tensor, activation: Tensor) -> tuple[Tensor, Tensor]:
-    """Attribution and gradient norm of each sample, without waiting for the device.
-
-    Args:
-        gradient: [S, C, H, W], dL/dA.
-        activation: [S, C, H, W].
-
-    Returns:
-        The negative of the heat map f32 [S, H, W], and the 2-norms of the gradients f32 [S].
-    """
-    wide = gradient.to(torch.float32)
-    norms = torch.linalg.vector_norm(wide, dim=_SAMPLE_AXES)  # [S]
-    product = wide.clamp(max=0).mul_(activation)  # [S, C, H, W]
-    return product.sum(1), norms
-
+from fmapboard.records import ONE_PASS, LayerCall, PassCount
 
 _MOST_SEEN = 4096
 """How many outputs are remembered; images of many sizes have many."""
@@ -77,7 +53,8 @@ class AttributionLayers:
     """
 
     def __init__(self, chosen: bool | str, samples: int) -> None:
-        self.chosen, self.samples = chosen, samples
+        self.chosen = chosen
+        self.samples = samples
         self.selects = not isinstance(chosen, str)
         self.roles: dict[str, Role] = {}
         self.measured: frozenset[str] = frozenset()
@@ -96,60 +73,8 @@ class AttributionLayers:
             return measured
         self.roles = roles(model, self.chosen)
         named = named_layers(model)
-        return {**measured, **{name: named[name] for name in self.roles}}
-
-
-class PendingAttribution(NamedTuple):
-    """The attribution of the drawn samples at one layer call, still on the device.
-
-    Attributes:
-        layer_call: the layer call.
-        negative: f32 [S, H, W], the negative of the heat map of the scaled loss.
-        norms: f32 [S], norms of the gradients of the scaled loss.
-        batch: number of samples in the batch.
-        tokens: the layer returns tokens.
-        passes: the backward passes that the gradient is the sum of.
-    """
-
-    layer_call: LayerCall
-    negative: Tensor
-    norms: Tensor
-    batch: int
-    tokens: bool
-    passes: PassCount
-
-
-class PendingAttributions(NamedTuple):
-    """The attributions of a logged step.
-
-    Attributes:
-        parts: one per layer call.
-        scale: factor by which a GradScaler scaled the loss.
-        images: the input images, unless they are those that the step draws.
-        of_probe: the loss is ``attribution_loss`` on the probe.
-    """
-
-    parts: tuple[PendingAttribution, ...] = ()
-    scale: Factor | None = None
-    images: tuple[PendingInputImage, ...] = ()
-    of_probe: bool = False
-
-    def to_host(self, drawn: tuple[InputImage, ...]) -> tuple[Attribution, ...]:
-        """Wait for the device and divide out the loss scale.
-
-        Args:
-            drawn: the input images that the step draws, used unless ``images`` has others.
-        """
-        images = tuple(image.to_host() for image in self.images) or drawn
-        of_sample = {image.sample: image for image in images}
-        scale = 1.0 if self.scale is None else float(self.scale)
-        found = list[Attribution]()
-        for part in self.parts:
-            for sample, norm in enumerate(part.norms.tolist()):
-                heat, image = part.negative[sample].cpu().numpy() / -scale, of_sample.get(sample)
-                own = part.layer_call, sample, heat, norm / scale, part.batch, image, part.tokens
-                found.append(Attribution(*own, of_probe=self.of_probe, passes=part.passes))
-        return tuple(found)
+        drawn = {name: named[name] for name in self.roles}
+        return {**measured, **drawn}
 
 
 _MOST_STRETCHED = 2.0
@@ -181,7 +106,9 @@ class _Kept:
     is_alive: bool = True
 
     def drop(self) -> None:
-        self.is_alive, self.activation, self.found = False, None, None
+        self.is_alive = False
+        self.activation = None
+        self.found = None
 
 
 class AttributionPass(CaptureListener):
@@ -198,7 +125,9 @@ class AttributionPass(CaptureListener):
     """
 
     def __init__(self, layers: AttributionLayers, reduce: Reducer, guard: Guard) -> None:
-        self.layers, self._reduce, self._guard = layers, reduce, guard
+        self.layers = layers
+        self._reduce = reduce
+        self._guard = guard
         self.sums = GradientSums(guard)
         self._kept: list[_Kept] = []
         self._last: dict[Size, _Kept] = {}
@@ -260,14 +189,16 @@ class AttributionPass(CaptureListener):
 
     def _seen(self, label: str, tensor: Tensor, module: nn.Module) -> Seen:
         """What is known of an output."""
-        key, known = (label, tensor.shape, self._axes_before), self.layers.seen
+        key = (label, tensor.shape, self._axes_before)
+        known = self.layers.seen
         if key not in known:
             if len(known) >= _MOST_SEEN:
                 known.clear()
             axes = self._axes(tensor, module)
             with aside(tensor.device.type):
                 maps = self._first_samples(tensor, axes)
-            known[key] = axes, None if maps is None else (maps.shape[2], maps.shape[3])
+            size = None if maps is None else (maps.shape[2], maps.shape[3])
+            known[key] = axes, size
         self._axes_before = tensor.shape, known[key][0]
         return known[key]
 

@@ -1,21 +1,16 @@
-"""What the network sees: the input images of a batch, and what is wrong with them."""
+"""What the network sees: copies of the input images of a batch."""
 
 from __future__ import annotations
 
-import hashlib
-import math
-from collections import Counter
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from fmapboard.capture.isolation import aside
 from fmapboard.measure.layout import as_pictures
 from fmapboard.measure.reducer import average
-from fmapboard.model.distributed import is_dtensor
-from fmapboard.model.tensors import as_bytes, is_observable, tensors
+from fmapboard.model.tensors import is_observable, tensors
 from fmapboard.records import InputImage, Normalization
 from fmapboard.render.quantize import shrink
 
@@ -66,14 +61,18 @@ def input_images(
     if batch is None or most == 0:
         return []
     known = normalization is not None and len(normalization[0]) == batch.shape[1]
+    undone = normalization if known else None
+    block = 1
     with aside(batch.device.type):
-        kept, block = batch[:most].detach(), 1
+        kept = batch[:most].detach()  # [S, C, H, W]
         if kept.is_cpu or max(kept.shape[2:]) <= MAX_SIDE:
             kept = kept.to(torch.float32, copy=True)
         else:
             kept, block = average(kept.to(torch.float32), MAX_SIDE)
-    undone = normalization if known else None
-    return [PendingInputImage(n, one, undone, block) for n, one in enumerate(kept.unbind())]
+    return [
+        PendingInputImage(sample, image, undone, block)
+        for sample, image in enumerate(kept.unbind())
+    ]
 
 
 def image_batch(arguments: Any, *, sequences: bool, depth: int | None = None) -> Tensor | None:
@@ -81,8 +80,9 @@ def image_batch(arguments: Any, *, sequences: bool, depth: int | None = None) ->
 
     Of volumes, [N, C, D, H, W], it is one slice. For the arguments see ``input_images``.
     """
-    is_list = [tensor.dim() for tensor in tensors(arguments)][:2] == [3, 3]  # as of detectors
-    for number, tensor in enumerate(tensors(arguments)):
+    given = tensors(arguments)
+    is_list = [tensor.dim() for tensor in given[:2]] == [3, 3]  # as of detectors
+    for number, tensor in enumerate(given):
         if not is_observable(tensor) or tensor.is_complex() or tensor.dtype == torch.bool:
             continue
         is_alone = tensor.dim() == 3 and number == 0 and not sequences and not is_list
@@ -90,119 +90,3 @@ def image_batch(arguments: Any, *, sequences: bool, depth: int | None = None) ->
         if batch.dim() in (4, 5) and batch.shape[1] in (1, 3):
             return as_pictures(batch, depth)[0]
     return None
-
-
-# Finds constant and identical images in a batch, without making training wait for a device.
-#
-# Whole images are compared. On the CPU the comparison is exact. On an accelerator, the values of
-# each image are added up, as integers, over the positions with the same remainder modulo two
-# numbers without a common factor; images for which all these sums agree are called identical.
-# Images that differ in one value, or in the position of something, have different sums.
-
-MAX_IMAGES = 1024
-"""At most this many images of a batch are compared, the first ones."""
-_SAMPLE = 64
-"""On the CPU, values of an image by which those that may be identical are found."""
-_INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
-
-
-Compared = tuple[tuple[int, ...] | None, tuple[tuple[int, int], ...] | None, str | None]
-"""Indices of constant images, pairs of identical ones, and what equal batches have in common."""
-
-
-class PendingBatch(NamedTuple):
-    """What was found in a batch of images, in part still on its device.
-
-    Attributes:
-        size: number of images.
-        constant: indices of constant images, if they are known.
-        identical: pairs of identical images, if they are known.
-        digest: equal for equal images in any order, if it is known.
-        extremes: [N, C] each, smallest and largest value of each plane; None if the results are
-            known.
-        sums: [N, S] each, integers; see the module.
-    """
-
-    size: int
-    constant: tuple[int, ...] | None = None
-    identical: tuple[tuple[int, int], ...] | None = None
-    digest: str | None = None
-    extremes: tuple[Tensor, Tensor] | None = None
-    sums: tuple[Tensor, ...] = ()
-
-    def to_host(self) -> Compared:
-        """Wait for the device."""
-        if self.extremes is None:
-            return self.constant, self.identical, self.digest
-        low, high = self.extremes
-        constant = tuple((low == high).all(1).nonzero().flatten().tolist())
-        rows = np.concatenate([one.cpu().numpy().astype(np.int64) for one in self.sums], 1)
-        keys = [row.tobytes() for row in rows]
-        return constant, _pairs(keys), _digest_of(keys)
-
-
-def compared(batch: Tensor) -> PendingBatch:
-    """Compare the images of a batch with each other.
-
-    Args:
-        batch: [N, C, H, W], any dtype but complex.
-    """
-    size = len(batch)
-    if size < 2 or is_dtensor(batch):
-        return PendingBatch(size)
-    images = batch[:MAX_IMAGES].detach()
-    with aside(images.device.type):
-        if images.is_cpu:
-            return PendingBatch(size, *_on_cpu(images))
-        last = torch.channels_last
-        if images.is_contiguous() or not images.is_contiguous(memory_format=last):
-            planes, dim = images.contiguous().flatten(2), 2  # [N, C, P]
-        else:
-            planes, dim = images.permute(0, 2, 3, 1).flatten(1, 2), 1  # [N, P, C], a view
-        low, high = torch.aminmax(planes, dim=dim)  # [N, C]
-        return PendingBatch(size, extremes=(low, high), sums=_sums(planes.flatten(1)))
-
-
-def _sums(flat: Tensor) -> tuple[Tensor, Tensor]:
-    """Sums of [N, P] over positions with the same remainder, [N, k] and [N, k + 1].
-
-    The first leaves out the last P % k values, the second the first P % (k + 1).
-    """
-    whole = _INTEGERS.get(flat.element_size())
-    bits = flat if whole is None else flat.view(whole)
-    size = flat.shape[1]
-    k = max(1, math.isqrt(size))
-    wide = torch.int64 if flat.element_size() == 8 else torch.int32
-    first = bits[:, : size // k * k].view(len(bits), -1, k)
-    rest = size // (k + 1) * (k + 1)
-    second = bits[:, size - rest :].view(len(bits), -1, k + 1)
-    return first.sum(1, dtype=wide), second.sum(1, dtype=wide)
-
-
-def _on_cpu(images: Tensor) -> Compared:
-    """Constant and identical images on the CPU.
-
-    Images that differ on a grid of at most 8 by 8 pixels are not compared any further.
-    """
-    down, across = (-(-side // 8) for side in images.shape[2:])
-    grid = images[:, :, ::down, ::across].double().numpy()
-    likely = np.flatnonzero((grid == grid[:, :, :1, :1]).all((1, 2, 3))).tolist()
-    constant = tuple(n for n in likely if bool((images[n] == images[n, :, :1, :1]).all()))
-    rows = grid.reshape(len(grid), -1)
-    samples = [values.tobytes() for values in rows[:, :: -(-rows.shape[1] // _SAMPLE)]]
-    counts = Counter(samples)
-    keys = [
-        sample if counts[sample] == 1 else hashlib.blake2b(as_bytes(image).numpy().data).digest()
-        for sample, image in zip(samples, images, strict=True)
-    ]
-    return constant, tuple(sorted(_pairs(keys))), _digest_of(keys)
-
-
-def _digest_of(keys: list[bytes]) -> str:
-    return hashlib.blake2b(b"".join(sorted(keys)), digest_size=8).hexdigest()
-
-
-def _pairs(keys: list[bytes]) -> tuple[tuple[int, int], ...]:
-    firsts: dict[bytes, int] = {}
-    pairs = ((firsts.setdefault(key, number), number) for number, key in enumerate(keys))
-    return tuple((first, number) for first, number in pairs if first != number)

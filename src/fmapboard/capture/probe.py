@@ -10,11 +10,12 @@ from typing import Any, TypeVar
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from fmapboard.capture.attribution import AttributionLayers, AttributionPass, PendingAttributions
+from fmapboard.capture.attribution import AttributionLayers, AttributionPass
 from fmapboard.capture.collector import ActivationCollector
 from fmapboard.capture.guard import Guard
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.inputs import input_images
+from fmapboard.capture.layercam import PendingAttributions
 from fmapboard.capture.passes import Side
 from fmapboard.capture.side_pass import Probe, run_side_pass
 from fmapboard.capture.twin import NoTwin, Twin
