@@ -486,9 +486,9 @@ def _copied(statistics: Mapping[str, Floats], least: int) -> float:
     return float(_twins(shape[varies]).sum() / len(size))
 
 
-def _same(one: Floats, other: Floats) -> Flags:
+def _same(first: Floats, second: Floats) -> Flags:
     """bool [...]: two channels, each [..., 3], have the same numbers."""
-    same: Flags = np.abs(one - other).max(-1) <= _EQUAL * one[..., 0]
+    same: Flags = np.abs(first - second).max(-1) <= _EQUAL * first[..., 0]
     return same
 
 
