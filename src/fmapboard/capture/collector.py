@@ -49,7 +49,8 @@ class BatchNormReader:
         self._layers: dict[str, _BatchNorm] = {}
         for name, module in model.named_modules():
             if isinstance(module, _BatchNorm) and module.training and module.track_running_stats:
-                variance, count = module.running_var, module.num_batches_tracked
+                variance = module.running_var
+                count = module.num_batches_tracked
                 if variance is not None and count is not None and not is_lazy(variance):
                     self._layers[clean_name(name) or type(module).__name__] = module
         self._before = self._copied() if self._layers else None

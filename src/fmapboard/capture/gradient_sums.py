@@ -51,7 +51,8 @@ class GradientSums:
         self.guard = guard
         self._followed: list[_Followed] = []
         self._spare: dict[torch.device, int] = {}  # bytes
-        self.times_cleared, self.are_complete = 0, False
+        self.times_cleared = 0
+        self.are_complete = False
 
     def follow(self, about: str, tensor: Tensor, select: Select, record: Record) -> None:
         """Follow the gradient of a tensor that the forward pass has just computed.
@@ -91,9 +92,11 @@ class GradientSums:
     def discard(self) -> None:
         """Ignore gradients of this forward pass that arrive later."""
         for followed in self._followed:
-            followed.is_alive, followed.kept = False, None
+            followed.is_alive = False
+            followed.kept = None
         self._followed.clear()
-        self.times_cleared, self.are_complete = 0, False
+        self.times_cleared = 0
+        self.are_complete = False
 
     def copy(self, gradient: Tensor) -> Tensor | None:
         """A copy; None if there is not enough memory for it."""
@@ -118,10 +121,16 @@ class _Followed:
     def __init__(
         self, owner: GradientSums, about: str, tensor: Tensor, select: Select, record: Record
     ) -> None:
-        self._owner, self._about, self._select, self._record = owner, about, select, record
-        self._tensor, self._version = weakref.ref(tensor), tensor._version
+        self._owner = owner
+        self._about = about
+        self._select = select
+        self._record = record
+        self._tensor = weakref.ref(tensor)
+        self._version = tensor._version
         self._leaves = leaves_behind(tensor, _MAX_LEAVES)
-        self._count, self._times_cleared, self._counts = PassCount(0, 0), 0, False
+        self._count = PassCount(0, 0)
+        self._times_cleared = 0
+        self._counts = False
         self.kept: Tensor | None = None
         self.begins: Callable[[], None] | None = None
         self.is_alive = True
@@ -149,16 +158,18 @@ class _Followed:
         owner = self._owner
         is_first = not self._count.seen or self._times_cleared != owner.times_cleared
         if is_first or (counts and not self._counts):
-            self._times_cleared, self._counts = owner.times_cleared, counts
-            self._count, self.kept = ONE_PASS, None
+            self._times_cleared = owner.times_cleared
+            self._counts = counts
+            self._count = ONE_PASS
+            self.kept = None
             self._record(gradient, self._count)
             if counts and keeps_graph():
                 self.kept = owner.copy(gradient)
         elif counts:
-            kept, self.kept = self.kept, None
-            total = None if kept is None else _sum(kept, gradient)
-            summed, seen = self._count
-            self._count = PassCount(summed + (total is not None), seen + 1)
+            total = None if self.kept is None else _sum(self.kept, gradient)
+            self.kept = None
+            summed = self._count.summed if total is None else self._count.summed + 1
+            self._count = PassCount(summed, self._count.seen + 1)
             self._record(total, self._count)
             if keeps_graph():
                 self.kept = total
@@ -198,7 +209,8 @@ def leaves_behind(tensor: Tensor, most: int) -> tuple[Any, ...]:
     found: list[Any] = []
     if tensor.grad_fn is None:
         return ()
-    due, seen = deque([tensor.grad_fn]), {tensor.grad_fn}
+    due = deque([tensor.grad_fn])
+    seen = {tensor.grad_fn}
     while due and len(found) < most:
         node = due.popleft()
         if type(node).__name__ == "AccumulateGrad":
@@ -234,5 +246,6 @@ def _spare_bytes(device: torch.device) -> int:
     A copy within it takes nothing that training has needed so far.
     """
     reserved = torch.cuda.memory_reserved(device)
-    free, most = torch.cuda.mem_get_info(device)[0], torch.cuda.max_memory_allocated(device)
+    free, _ = torch.cuda.mem_get_info(device)
+    most = torch.cuda.max_memory_allocated(device)
     return max(0, free + reserved - most)

@@ -41,12 +41,22 @@ class PendingKernels(NamedTuple):
         """Wait for the device and copy to the host."""
         shape = self.layer_call.kernel_shape or ()
         layout: Layout = "rows" if len(shape) <= 3 else "tiles"
-        weight, view = self.weight.cpu(), ""
+        weight = self.weight.cpu()
+        view = ""
         if weight.dim() == 3:
-            weight, view = weight.unsqueeze(2), "one axis, drawn as a line"
-        elif weight.dim() == 5:  # [a, b, d, h, w] -> [a, b, h, d * w]
-            weight, view = weight.permute(0, 1, 3, 2, 4).flatten(3), "depth slices side by side"
-        return Kernels(self.layer_call, weight.numpy(), view, self.inputs, layout, self.groups)
+            weight = weight.unsqueeze(2)  # [a, b, 1, w]
+            view = "one axis, drawn as a line"
+        elif weight.dim() == 5:
+            weight = weight.permute(0, 1, 3, 2, 4).flatten(3)  # [a, b, h, d * w]
+            view = "depth slices side by side"
+        return Kernels(
+            layer_call=self.layer_call,
+            weight=weight.numpy(),
+            view=view,
+            inputs=self.inputs,
+            layout=layout,
+            groups=self.groups,
+        )
 
 
 def read_kernels(

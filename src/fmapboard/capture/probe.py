@@ -97,7 +97,9 @@ def check_probe(model: nn.Module, probe: Probe) -> None:
     except Exception as error:
         raise_interrupt(error)
         shapes = ", ".join(str(list(tensor.shape)) for tensor in images)
-        fix = "; add a batch axis: probe=x[None]" * bool(without_batch_axis(probe.images))
+        fix = ""
+        if without_batch_axis(probe.images):
+            fix = "; add a batch axis: probe=x[None]"
         raise ConfigurationError(
             f"model.forward() failed on the probe of shape {shapes}: {first_line(error)}{fix}"
         ) from error

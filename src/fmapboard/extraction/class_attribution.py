@@ -87,8 +87,10 @@ def class_attributions(
         scored.extend(zip(names, scores.detach().tolist(), strict=True))
         return -scores.sum()
 
-    chosen, guard = AttributionLayers(layers, len(images)), Guard(_Raises())
-    found = attributions_of(model, Probe(images), loss, chosen, guard).to_host(())
+    chosen = AttributionLayers(layers, len(images))
+    guard = Guard(_Raises())
+    pending = attributions_of(model, Probe(images), loss, chosen, guard)
+    found = pending.to_host(())
     return tuple(
         replace(one, batch=1, score=scored[one.sample][0], value=scored[one.sample][1])
         for one in found

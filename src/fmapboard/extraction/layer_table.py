@@ -67,7 +67,8 @@ class LayerTable(Sequence[LayerRow]):
     """
 
     def __init__(self, rows: Sequence[LayerRow], *, has_run: bool) -> None:
-        self._rows, self._has_run = tuple(rows), has_run
+        self._rows = tuple(rows)
+        self._has_run = has_run
 
     @overload
     def __getitem__(self, index: int | str) -> LayerRow: ...
@@ -94,8 +95,11 @@ class LayerTable(Sequence[LayerRow]):
 
     def _cells(self) -> list[tuple[str, ...]]:
         """The headings and the rows; without a pass, without the column of output shapes."""
+        lines = [_HEADINGS]
+        for row in self._rows:
+            lines.append(row.cells())
         shown = len(_HEADINGS) if self._has_run else len(_HEADINGS) - 1
-        return [line[:shown] for line in (_HEADINGS, *(row.cells() for row in self._rows))]
+        return [line[:shown] for line in lines]
 
 
 def layers(
@@ -160,11 +164,12 @@ def layers(
 
 def _row(name: str, module: nn.Module, calls: Sequence[TracedCall]) -> LayerRow:
     returned = calls[0].returned or () if calls else ()
+    initialized = [p for p in module.parameters() if not is_lazy(p)]
     return LayerRow(
-        name,
-        type(module).__name__,
-        kernel_shape(module),
-        sum(p.numel() for p in module.parameters() if not is_lazy(p)),
-        tuple(shape for _, shape in returned),
-        len(calls),
+        name=name,
+        type=type(module).__name__,
+        kernel_shape=kernel_shape(module),
+        parameters=sum(p.numel() for p in initialized),
+        output_shapes=tuple(shape for _, shape in returned),
+        calls=len(calls),
     )

@@ -121,6 +121,20 @@ def _graph_def(nodes: list[GraphNode]) -> bytes:
     return bytes(found.SerializeToString(deterministic=True))
 
 
+class _Scope(NamedTuple):
+    """A call of a module that is running.
+
+    Attributes:
+        module: Clean name of the module.
+        name: Name of the scope of its operations.
+        described: The module, as ``repr`` prints it.
+    """
+
+    module: str
+    name: str
+    described: str
+
+
 class GraphNodes(TorchFunctionMode):
     """Records each operation on tensors while it is entered: ``with GraphNodes(model, root):``.
 
@@ -141,7 +155,7 @@ class GraphNodes(TorchFunctionMode):
         self._root = _RESERVED.sub("_", root)
         self.nodes: list[GraphNode] = []
         self._taken: Counter[str] = Counter()
-        self._scopes: list[tuple[str, str, str]] = []
+        self._scopes: list[_Scope] = []
         self._made_by: Any = WeakTensorKeyDictionary()
         self._parameters: Any = WeakTensorKeyDictionary()
         for name, tensor in (*model.named_parameters(), *model.named_buffers()):
@@ -149,71 +163,79 @@ class GraphNodes(TorchFunctionMode):
         for name, module in model.named_modules():
             # What torch calls instead of `forward` and every hook, also those on all modules.
             vars(module)["_compiled_call_impl"] = partial(self._call, clean_name(name), module)
-        own = inspect.signature(model.forward).parameters.values()
-        by_position = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
-        self._arguments = [one.name for one in own if one.kind in by_position]
+        by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        self._arguments = [
+            parameter.name
+            for parameter in inspect.signature(model.forward).parameters.values()
+            if parameter.kind in by_position
+        ]
 
     def inputs(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Add a node per tensor that the model takes, named after the argument of ``forward``."""
-        names = [*self._arguments, *(f"argument{i}" for i in range(len(args)))]
-        for name, value in (*zip(names, args, strict=False), *kwargs.items()):
+        names = self._arguments + [f"argument{number}" for number in range(len(args))]
+        named = [*zip(names, args, strict=False), *kwargs.items()]
+        for name, value in named:
             for tensor in tensors(value):
                 self._add(f"{self._root}.input/{_clean(name)}", "Input", (), (tensor,))
 
     def outputs(self, value: Any) -> None:
         """Add a node per tensor that the model returned."""
         for tensor in tensors(value):
-            self._add(f"{self._root}.output/output", "Output", (self._source(tensor),), (tensor,))
+            source = self._source(tensor)
+            self._add(f"{self._root}.output/output", "Output", (source,), (tensor,))
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run an operation and record it if it returns tensors."""
         result = func(*args, **(kwargs or {}))
         name = getattr(func, "__name__", type(func).__name__)
         returned = args[:1] if name in _IN_PLACE else result
-        made = tuple(tensor for tensor in tensors(returned) if not self._is_weight(tensor))
+        made = [tensor for tensor in tensors(returned) if not self._is_weight(tensor)]
         if made:
-            self._operation(_op(func, name), (args, kwargs or {}), made)
+            self._operation(_op(func, name), (args, kwargs or {}), tuple(made))
         return result
 
     def _call(self, name: str, module: nn.Module, *args: Any, **kwargs: Any) -> Any:
         """Run a module without its hooks; what it computes unseen becomes one node of its type."""
         self._enter(name, module)
         output = module.forward(*args, **kwargs)
-        unseen = tuple(t for t in tensors(output) if t not in self._made_by)
+        unseen = [tensor for tensor in tensors(output) if tensor not in self._made_by]
         if unseen and not all(map(self._is_weight, unseen)):
-            self._operation(type(module).__name__, (args, kwargs), unseen)
+            self._operation(type(module).__name__, (args, kwargs), tuple(unseen))
         self._scopes.pop()
         return output
 
     def _enter(self, name: str, module: nn.Module) -> None:
         scope = self._scope_of(name)
-        if not self._scopes or self._scopes[-1][0] != name:  # a wrapper has its module's name
+        is_wrapped = bool(self._scopes) and self._scopes[-1].module == name
+        if not is_wrapped:  # a wrapper has its module's name
             self._taken[f"{scope}/"] += 1
             call = self._taken[f"{scope}/"]
-            scope = scope if call == 1 else f"{scope}.call{call}"
+            if call > 1:
+                scope = f"{scope}.call{call}"
         described = f"{type(module).__name__}({module.extra_repr()})"
-        self._scopes.append((name, scope, described))
+        self._scopes.append(_Scope(name, scope, described))
 
     def _scope_of(self, name: str) -> str:
         """The scope of a module below that of the module that calls it."""
-        for outer, scope, _ in reversed(self._scopes):
-            if name == outer:
-                return scope
-            if not outer or name.startswith(f"{outer}."):
-                below = name[len(outer) + 1 :] if outer else name
-                return "/".join([scope, *map(_clean, below.split("."))])
-        return "/".join([self._root, *map(_clean, filter(None, name.split(".")))])
+        for outer in reversed(self._scopes):
+            if name == outer.module:
+                return outer.name
+            if not outer.module:
+                return _below(outer.name, name)
+            if name.startswith(f"{outer.module}."):
+                return _below(outer.name, name.removeprefix(f"{outer.module}."))
+        return _below(self._root, name) if name else self._root
 
     def _operation(self, op: str, given: Any, made: tuple[Tensor, ...]) -> None:
-        scope, module = (self._scopes[-1] if self._scopes else ("", self._root, ""))[1:]
-        sources = dict.fromkeys(self._source(tensor) for tensor in tensors(given))
-        self._add(f"{scope}/{_clean(op)}", op, tuple(sources), made, module)
+        scope = self._scopes[-1] if self._scopes else _Scope("", self._root, "")
+        sources = dict.fromkeys(map(self._source, tensors(given)))
+        self._add(f"{scope.name}/{_clean(op)}", op, tuple(sources), made, scope.described)
 
     def _source(self, tensor: Tensor) -> str:
         """Name of the node that returned the tensor; a parameter gets its node here."""
         if tensor in self._made_by:
             return str(self._made_by[tensor])
-        scope = self._scopes[-1][1] if self._scopes else self._root
+        scope = self._scopes[-1].name if self._scopes else self._root
         parameter = self._parameters.get(tensor)
         if parameter is None:
             return self._add(f"{scope}/constant", "Constant", (), (tensor,))
@@ -223,13 +245,18 @@ class GraphNodes(TorchFunctionMode):
         return tensor in self._parameters and tensor not in self._made_by
 
     def _add(
-        self, name: str, op: str, sources: tuple[str, ...], made: tuple[Tensor, ...], of: str = ""
+        self,
+        name: str,
+        op: str,
+        sources: tuple[str, ...],
+        made: tuple[Tensor, ...],
+        module: str = "",
     ) -> str:
+        number = self._taken[name]
         self._taken[name] += 1
-        number = self._taken[name] - 1
         unique = f"{name}_{number}" if number else name
         shapes = tuple(tuple(tensor.shape) for tensor in made)
-        self.nodes.append(GraphNode(unique, op, sources, shapes, of))
+        self.nodes.append(GraphNode(unique, op, sources, shapes, module))
         for tensor in made:
             self._made_by[tensor] = unique
         return unique
@@ -240,6 +267,12 @@ def _op(func: Any, name: str) -> str:
     if name == "__get__":  # a property, such as Tensor.T
         name = getattr(getattr(func, "__self__", None), "__name__", name)
     return name.strip("_") or "operation"
+
+
+def _below(scope: str, name: str) -> str:
+    """The scope of a module, by its name below that of a scope."""
+    parts = [_clean(part) for part in name.split(".")]
+    return "/".join([scope, *parts])
 
 
 def _clean(name: str) -> str:

@@ -76,8 +76,9 @@ def extract_batches(
     def maps_of(batch: Any) -> LayerMaps:
         given = (arguments or _default_arguments)(batch)
         given = map_tensors(given, lambda tensor: tensor.to(device=device))
-        args, kwargs = ((), given) if isinstance(given, Mapping) else (given, {})
-        return extracted(registry, args, side, kwargs)
+        if isinstance(given, Mapping):
+            return extracted(registry, (), side, given)
+        return extracted(registry, given, side, {})
 
     return map(maps_of, _followed(batches) if progress else batches)
 
@@ -216,7 +217,8 @@ class ArrayFile:
     """
 
     def __init__(self, path: Path, name: str) -> None:
-        self.path, self._name = path, name
+        self.path = path
+        self._name = name
         self._rows = 0
         self._row: tuple[tuple[int, ...], np.dtype[np.generic]] | None = None  # shape and dtype
 
@@ -259,7 +261,8 @@ class ArrayFile:
                 # After the data: until then the header describes the earlier batches.
                 file.seek(0)
                 file.write(header)
-        self._rows, self._row = rows, (values.shape[1:], values.dtype)
+        self._rows = rows
+        self._row = (values.shape[1:], values.dtype)
 
 
 def _header(shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> bytes:

@@ -157,8 +157,10 @@ class _Collector(CaptureListener):
             maps.clear()
 
     def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
-        maps, label = self._of_side[side], layer_call.label
-        maps[label] = map_tensors(_argument(value) if side == "input" else value, self._kept)
+        maps = self._of_side[side]
+        label = layer_call.label
+        extracted_value = _argument(value) if side == "input" else value
+        maps[label] = map_tensors(extracted_value, self._kept)
         if layer_call.kernel_shape is not None:
             maps.kernel_shapes[label] = layer_call.kernel_shape
         drawn = first_tensor(maps[label])
