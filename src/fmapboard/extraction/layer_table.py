@@ -95,7 +95,7 @@ class LayerTable(Sequence[LayerRow]):
 
     def _cells(self) -> list[tuple[str, ...]]:
         """The headings and the rows; without a pass, without the column of output shapes."""
-        lines = [_HEADINGS]
+        lines: list[tuple[str, ...]] = [_HEADINGS]
         for row in self._rows:
             lines.append(row.cells())
         shown = len(_HEADINGS) if self._has_run else len(_HEADINGS) - 1
