@@ -64,14 +64,18 @@ nitpick_ignore_regex = [
     ("py:.*", r"(Tensor|Optimizer|Path|Any|Callable|Mapping|Sequence|Iterator|Unpack|Literal)"),
     (
         "py:.*",
-        r"(Layers|Schedule|Predicate|Sides?|Aside|Scale|Layout|TensorKind|Normalization|WhenFull|Checks|Changes|Arguments)",
+        r"(Layers|Schedule|Predicate|Sides?|Aside|Twin|PassPolicy|Scale|Layout|TensorKind|Normalization|WhenFull|Checks|Changes|Arguments)",
     ),
     (
         "py:.*",
         r"(TrainingFacts|RateHistory|Steps|FirstNonfinite|LayerFacts|Class|Floats|Bytes8|TracebackType|StepBlock|Options|WatchOptions|CommonOptions|Normalizing|Compiled)",
     ),
     ("py:.*", r"(PIL\.)?Image\.Image|Mapping\[str|fmapboard\.capture\.taps\.T"),
-    ("py:.*", r"fmapboard\.(logger|session|options|schedule|model|writers\.remote)\..*"),
+    (
+        "py:.*",
+        r"fmapboard\.(logger|session|options|schedule|model|writers\.remote|capture\.(passes|twin))\..*",
+    ),
+    ("py:.*", r"tensorboard\..*"),
 ]
 
 CONTENTS = {
