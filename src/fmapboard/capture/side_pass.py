@@ -90,10 +90,11 @@ def run_side_pass(
         return tensor.clone()  # the first layer may overwrite its input
 
     with (
+        # The outermost, as an interrupt may keep it from ending until the others have ended.
+        own_pass(twin, training=False, keeps_parameters=keeps_parameters),
         torch.inference_mode(False),
         torch.set_grad_enabled(loss is not None),
         torch.autocast(_like(inner).device.type, enabled=False, cache_enabled=False),
-        own_pass(twin, training=False, keeps_parameters=keeps_parameters),
     ):
         arguments = kept.arguments(inner)
         if loss is None:

@@ -171,14 +171,14 @@ def test_s7_drawing_and_writing_happen_off_the_training_thread_with_one_byte_per
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     drawing: list[str] = []
-    original = fmapboard.summary.build.draw_maps  # type: ignore[attr-defined]
+    original = fmapboard.summary.pictures.draw_maps  # type: ignore[attr-defined]
 
     def noted(*args: Any) -> Picture:
         drawing.append(threading.current_thread().name)
         raster: Picture = original(*args)
         return raster
 
-    monkeypatch.setattr("fmapboard.summary.build.draw_maps", noted)
+    monkeypatch.setattr("fmapboard.summary.pictures.draw_maps", noted)
     writer, model = HeldWriter(), nn.Sequential(nn.Conv2d(3, 9, 3))
     with fmapboard.watch(model, writer=writer) as board:
         with board.step(0):
