@@ -29,7 +29,7 @@ def test_a_probe_is_not_drawn_once_parameters_are_flattened(
     model, kept = NestedNet(), MemoryWriter()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     passes = []
-    model.register_forward_hook(lambda *_: passes.append(model.training))
+    model.register_forward_hook(lambda module, *_: passes.append(module.training))
     probe = torch.zeros(1, 3, 12, 12)
     with (
         caplog.at_level(logging.WARNING, "fmapboard"),
