@@ -50,7 +50,7 @@ def test_a_framework_leaves_the_tags_steps_and_values_of_the_plain_loop(
     expected = comparable(plain(tmp_path / "plain", **SETTINGS[setting]))
     found = comparable(FRAMEWORKS[framework](tmp_path / framework, **SETTINGS[setting]))
     assert {step for step, _ in expected["gradient_norm/total"]} == {0, 3, 6, 9}
-    assert len(expected) == 50
+    assert len(expected) == 51
     assert set(found) == set(expected)
     for tag, values in expected.items():
         assert found[tag] == values, tag

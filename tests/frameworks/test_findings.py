@@ -72,10 +72,10 @@ def test_gradients_that_lightning_does_not_clear_are_recorded(tmp_path: Path) ->
 def test_a_network_that_lightning_leaves_in_eval_mode_is_recorded(tmp_path: Path) -> None:
     found = lightning_run(tmp_path, in_eval_mode=True)
     assert [faults(one) for one in found.values()] == [{"eval_mode"}] * 4
-    assert found[0].eval_modules == ("net.norm", "net.drop")
+    assert found[0].eval_modules == ("norm", "drop")
 
 
 def test_parameters_that_lightnings_optimizer_lacks_are_recorded(tmp_path: Path) -> None:
     found = lightning_run(tmp_path, only_the_head=True)
     assert {frozenset(faults(one)) for one in found.values()} == {frozenset({"not_in_optimizer"})}
-    assert "net.stem.weight" in (found[0].not_in_optimizer or ())
+    assert "stem.weight" in (found[0].not_in_optimizer or ())

@@ -17,13 +17,20 @@ def reducer(**options: object) -> Reducer:
     return reducer_of(max_channels=None, max_tile=None, **options)
 
 
+class Shared(list[int]):
+    """A list that a twin of a model shares with it."""
+
+    def __deepcopy__(self, memo: object) -> Shared:
+        return self
+
+
 class Counting(nn.Module):
     """Records the number of images in each forward pass of a network."""
 
     def __init__(self, inner: nn.Module) -> None:
         super().__init__()
         self.inner = inner
-        self.passes: list[int] = []
+        self.passes = Shared()
 
     def forward(self, x: Tensor) -> Tensor:
         self.passes.append(len(x))
