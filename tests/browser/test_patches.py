@@ -118,7 +118,7 @@ def test_a_report_has_the_patches_unless_it_is_to_have_no_inputs(
     assert np.array_equal(shown_pixels(person), row[: layout.cell[0], : layout.cell[1]])
     provider = Files({"run": EventLog(root / "run")})
     for inputs in (True, False):
-        answers = RunAnswers(provider, "run", {"fmapboard/0"}, inputs=inputs).pictures([0, 1], {})
+        answers = RunAnswers(provider, "run", {"fmapboard/0"}, inputs=inputs).pictures([0, 1])
         assert any(each.path == "layer_patches" for each in answers) == inputs
 
 

@@ -60,7 +60,7 @@ def test_nothing_found_is_not_claimed_of_what_is_not_read_yet(
     assert told in person.see(".overview-head").inner_text()
     reading.is_done = True
     list_.filter(has_text=f"nothing found in {SIZE}").wait_for()  # by itself
-    assert "not yet read" not in person.see("main.overview").inner_text()
+    person.see("main.overview").filter(has_not_text="not yet read").wait_for()
     assert line.inner_text().startswith("✓\nNothing found in 2 layers")
 
 
