@@ -91,7 +91,7 @@ class DeadCheck(BuiltInCheck):
             yield self._finding(record, layer)
 
     def _layers(self, record: RunRecord) -> list[DeadLayer]:
-        """The layers with enough dead channels, since when they are so many."""
+        """The layers with enough dead channels, and the step since which that holds."""
         table = record.layers()
         learns = falls(record)
         layers = []
@@ -263,7 +263,7 @@ _ENDS = {"Tanh": End(math.atanh(0.99), "±0.99"), "Sigmoid": End(math.log(99), "
 
 
 class Saturated(NamedTuple):
-    """A layer whose activation is saturated, since a step, by a share of its outputs."""
+    """A layer whose activation is saturated: since which step, and for which share of outputs."""
 
     row: HealthRow
     kind: str
