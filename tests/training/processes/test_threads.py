@@ -29,6 +29,7 @@ def in_threads(*works: Callable[[], None]) -> None:
 
     def guarded(work: Callable[[], None]) -> None:
         try:
+            torch.get_num_threads()  # sets the number here too, so that the first step is logged
             work()
         except BaseException as error:
             failed.append(error)
