@@ -18,20 +18,22 @@ SLOW = {
     *(f"contract/test_{what}.py" for what in ("four_places", "rerun", "tensorboard_server")),
     *(f"docs/test_{what}.py" for what in ("examples", "hooks", "hooks_tensorboard")),
     *(f"docs/test_{what}.py" for what in ("pages_run", "reference", "site")),
-    *(f"unit/cli/test_{what}.py" for what in ("check", "command_line", "diff", "doctor")),
-    "unit/cli/test_tab_server.py",
-    *(f"unit/imaging/test_{what}.py" for what in ("checkpoint_series", "embedding", "silenced")),
-    *(f"unit/imaging/test_{what}.py" for what in ("same_reading", "visualize_attribution")),
-    *(f"unit/imaging/test_{what}.py" for what in ("visualize_folder", "visualize_tells")),
+    *(f"unit/cli/test_{what}.py" for what in ("check", "diff", "doctor")),
+    *(f"unit/cli/test_{what}.py" for what in ("main_command_line", "tab_server")),
+    "unit/imaging/test_embedding.py",
+    *(f"unit/imaging/test_visualize_{what}.py" for what in ("attribution", "folder")),
+    *(f"unit/imaging/test_visualize_{what}.py" for what in ("same_reading", "silenced", "tells")),
+    "unit/imaging/models/test_checkpoints_series.py",
     *(
         f"unit/imaging/models/test_load_{library}.py"
         for library in ("huggingface", "timm", "torchvision")
     ),
-    *(f"unit/interventions/test_intervene_{what}.py" for what in ("compiled", "copies")),
+    *(f"unit/interventions/test_context_{what}.py" for what in ("compiled", "copies")),
     "unit/plugin/routes",
-    *(f"unit/plugin/test_{what}.py" for what in ("answer_types", "front_end_modules", "hostile")),
-    *(f"unit/plugin/test_{what}.py" for what in ("loader", "log_scan", "reading", "sampling")),
-    *(f"unit/plugin/test_{what}.py" for what in ("server", "steps_of_visualize")),
+    *(f"unit/plugin/test_{what}.py" for what in ("answers_types", "front_end_modules", "loader")),
+    *(f"unit/plugin/test_plugin_{what}.py" for what in ("hostile", "server")),
+    "unit/plugin/test_plugin_steps_of_visualize.py",
+    *(f"unit/plugin/test_{what}.py" for what in ("log_scan", "source_calls", "source_sampling")),
     "unit/report",
 }
 """Folders and modules of slow tests: trainings, servers, browsers, large libraries, pages."""
