@@ -10,13 +10,17 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.parameter import is_lazy
 
-from fmapboard.capture.attribution import AttributionPass
+from fmapboard.capture.attribution import AttributionPass, PendingAttributions
 from fmapboard.capture.gradient_sums import GradientSums
 from fmapboard.capture.guard import Guard
-from fmapboard.capture.image_comparison import PendingBatch, compared
-from fmapboard.capture.inputs import PendingInputImage, image_batch, input_images
+from fmapboard.capture.inputs import (
+    PendingBatch,
+    PendingInputImage,
+    compared,
+    image_batch,
+    input_images,
+)
 from fmapboard.capture.isolation import aside
-from fmapboard.capture.layercam import PendingAttributions
 from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.capture.taps import Tap
 from fmapboard.measure.batchnorm_gaps import BatchNormLayer, PendingGaps, running_state

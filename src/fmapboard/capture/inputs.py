@@ -1,21 +1,46 @@
-"""What the network sees: copies of the input images of a batch."""
+"""Input images of a batch: copies of those that are drawn, and which are constant or identical.
+
+Neither makes training wait for a device. Whole images are compared. On the CPU the comparison is
+exact. On an accelerator, the values of each image are added up, as integers, over the positions
+with the same remainder modulo two numbers without a common factor; images for which all these sums
+agree are called identical. Images that differ in one value, or in the position of something, have
+different sums.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import math
+from collections import Counter
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from fmapboard.arithmetic import ceil_div
 from fmapboard.capture.isolation import aside
 from fmapboard.measure.layout import as_pictures
 from fmapboard.measure.reducer import average
-from fmapboard.model.tensors import is_observable, tensors
+from fmapboard.model.distributed import is_dtensor
+from fmapboard.model.tensors import as_bytes, is_observable, tensors
 from fmapboard.records import InputImage, Normalization
 from fmapboard.render.quantize import shrink
 
 MAX_SIDE = 256
 """Larger input images are averaged down to at most this many px per side."""
+
+MAX_IMAGES = 1024
+"""At most this many images of a batch are compared, the first ones."""
+
+_SAMPLE = 64
+"""On the CPU, values of an image by which those that may be identical are found."""
+
+_GRID = 8
+"""On the CPU, px per side of a grid: images that differ there are not compared any further."""
+
+_INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 class PendingInputImage(NamedTuple):
@@ -90,3 +115,129 @@ def image_batch(arguments: Any, *, sequences: bool, depth: int | None = None) ->
         if batch.dim() in (4, 5) and batch.shape[1] in (1, 3):
             return as_pictures(batch, depth)[0]
     return None
+
+
+class Compared(NamedTuple):
+    """What is known of a batch of images.
+
+    Attributes:
+        constant: indices of constant images, if they are known.
+        identical: pairs of identical images, if they are known.
+        digest: equal for equal images in any order, if it is known.
+    """
+
+    constant: tuple[int, ...] | None = None
+    identical: tuple[tuple[int, int], ...] | None = None
+    digest: str | None = None
+
+
+class PendingBatch(NamedTuple):
+    """What was found in a batch of images, in part still on its device.
+
+    Attributes:
+        size: number of images.
+        known: what the CPU has found; nothing if the batch is on an accelerator, or not compared.
+        extremes: [N, C] each, smallest and largest value of each plane; None if ``known`` is all.
+        sums: [N, S] each, integers; see the module.
+    """
+
+    size: int
+    known: Compared = Compared()
+    extremes: tuple[Tensor, Tensor] | None = None
+    sums: tuple[Tensor, ...] = ()
+
+    def to_host(self) -> Compared:
+        """Wait for the device."""
+        if self.extremes is None:
+            return self.known
+        low, high = self.extremes
+        is_constant = (low == high).all(1)  # [N]
+        constant = is_constant.nonzero().flatten().tolist()
+        sums = [part.cpu().numpy().astype(np.int64) for part in self.sums]
+        keys = [row.tobytes() for row in np.concatenate(sums, axis=1)]
+        return Compared(tuple(constant), _pairs(keys), _digest_of(keys))
+
+
+def compared(batch: Tensor) -> PendingBatch:
+    """Compare the images of a batch with each other.
+
+    Args:
+        batch: [N, C, H, W], any dtype but complex.
+    """
+    size = len(batch)
+    if size < 2 or is_dtensor(batch):
+        return PendingBatch(size)
+    images = batch[:MAX_IMAGES].detach()
+    with aside(images.device.type):
+        if images.is_cpu:
+            return PendingBatch(size, _on_cpu(images))
+        is_last = images.is_contiguous(memory_format=torch.channels_last)
+        if is_last and not images.is_contiguous():
+            planes = images.permute(0, 2, 3, 1).flatten(1, 2)  # [N, P, C], a view
+            low, high = torch.aminmax(planes, dim=1)  # [N, C]
+        else:
+            planes = images.contiguous().flatten(2)  # [N, C, P]
+            low, high = torch.aminmax(planes, dim=2)  # [N, C]
+        return PendingBatch(size, extremes=(low, high), sums=_sums(planes.flatten(1)))
+
+
+def _sums(flat: Tensor) -> tuple[Tensor, Tensor]:
+    """Sums of [N, P] over positions with the same remainder, [N, k] and [N, k + 1].
+
+    The first leaves out the last P % k values, the second the first P % (k + 1).
+    """
+    whole = _INTEGERS.get(flat.element_size())
+    bits = flat if whole is None else flat.view(whole)
+    wide = torch.int64 if flat.element_size() == 8 else torch.int32
+    size = flat.shape[1]
+    k = max(1, math.isqrt(size))
+    head = bits[:, : size // k * k]
+    tail = bits[:, size % (k + 1) :]
+    by_k = head.view(len(bits), -1, k).sum(1, dtype=wide)
+    by_next = tail.view(len(bits), -1, k + 1).sum(1, dtype=wide)
+    return by_k, by_next
+
+
+def _on_cpu(images: Tensor) -> Compared:
+    """Constant and identical images on the CPU."""
+    height, width = images.shape[2:]
+    down = ceil_div(height, _GRID)
+    across = ceil_div(width, _GRID)
+    grid = images[:, :, ::down, ::across].double().numpy()
+    constant = []
+    is_likely = (grid == grid[:, :, :1, :1]).all((1, 2, 3))
+    for number in np.flatnonzero(is_likely).tolist():
+        image = images[number]
+        if bool((image == image[:, :1, :1]).all()):
+            constant.append(number)
+    keys = _keys(images, grid.reshape(len(grid), -1))
+    return Compared(tuple(constant), tuple(sorted(_pairs(keys))), _digest_of(keys))
+
+
+def _keys(images: Tensor, rows: npt.NDArray[np.float64]) -> list[bytes]:
+    """Bytes that are equal for equal images: some values, or a hash where these occur twice."""
+    stride = ceil_div(rows.shape[1], _SAMPLE)
+    samples = [row.tobytes() for row in rows[:, ::stride]]
+    counts = Counter(samples)
+    keys = []
+    for sample, image in zip(samples, images, strict=True):
+        if counts[sample] > 1:
+            keys.append(hashlib.blake2b(as_bytes(image).numpy().data).digest())
+        else:
+            keys.append(sample)
+    return keys
+
+
+def _digest_of(keys: list[bytes]) -> str:
+    return hashlib.blake2b(b"".join(sorted(keys)), digest_size=8).hexdigest()
+
+
+def _pairs(keys: list[bytes]) -> tuple[tuple[int, int], ...]:
+    """The first index of each key with each later one."""
+    firsts: dict[bytes, int] = {}
+    pairs = []
+    for number, key in enumerate(keys):
+        first = firsts.setdefault(key, number)
+        if first != number:
+            pairs.append((first, number))
+    return tuple(pairs)

@@ -10,12 +10,11 @@ from typing import Any, TypeVar
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from fmapboard.capture.attribution import AttributionLayers, AttributionPass
+from fmapboard.capture.attribution import AttributionLayers, AttributionPass, PendingAttributions
 from fmapboard.capture.collector import ActivationCollector
 from fmapboard.capture.guard import Guard
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.inputs import input_images
-from fmapboard.capture.layercam import PendingAttributions
 from fmapboard.capture.passes import Side
 from fmapboard.capture.side_pass import Probe, run_side_pass
 from fmapboard.capture.twin import NoTwin, Twin
@@ -23,8 +22,7 @@ from fmapboard.errors import ConfigurationError, first_line
 from fmapboard.interrupts import raise_interrupt
 from fmapboard.measure.layout import Sequences
 from fmapboard.measure.reducer import Reducer
-from fmapboard.model.distributed import is_sharded
-from fmapboard.model.flattened import are_flattened
+from fmapboard.model.distributed import are_flattened, is_sharded
 from fmapboard.model.given import returned, without_batch_axis
 from fmapboard.model.layers import WatchedLayers, unwrap
 from fmapboard.model.tensors import first_tensor, tensors

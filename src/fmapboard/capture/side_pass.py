@@ -16,8 +16,7 @@ from fmapboard.capture.transfer import pinned_memory
 from fmapboard.capture.twin import NoTwin, Twin
 from fmapboard.errors import WarnOnce
 from fmapboard.interrupts import interrupt_in, raise_interrupt
-from fmapboard.model.distributed import is_sharded
-from fmapboard.model.flattened import are_flattened
+from fmapboard.model.distributed import are_flattened, is_sharded
 from fmapboard.model.layers import WatchedLayers
 from fmapboard.model.tensors import map_tensors, tensors
 

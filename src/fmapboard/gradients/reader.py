@@ -22,8 +22,7 @@ from fmapboard.gradients.update_ratios import PendingUpdates, UpdateReader
 from fmapboard.measure.norms import NO_NORMS, Factor, GradientNorms, PendingNorms
 from fmapboard.measure.packing import PackedSamples, SamplesByName
 from fmapboard.measure.sample import PendingSample, samples
-from fmapboard.model.distributed import local, local_parts, sharded_names
-from fmapboard.model.flattened import not_flattened
+from fmapboard.model.distributed import local, local_parts, not_flattened, sharded_names
 from fmapboard.model.layers import WatchedLayers, clean_name
 from fmapboard.records import NONE, Parameter, Sample, UpdateRatio
 

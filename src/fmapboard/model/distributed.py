@@ -3,7 +3,9 @@
 Under DistributedDataParallel every rank holds complete, already reduced gradients when the
 optimizer steps, so only rank 0 records. Under FSDP2 (``fully_shard``) each rank holds one shard of
 every parameter. Norms and kernels then need all ranks: every rank records the same steps, and
-rank 0 writes.
+rank 0 writes. Under FSDP1 (``FullyShardedDataParallel``) each rank holds a piece of one long,
+flattened vector. The layers' weights are views of it: whole during a pass, afterwards cut to this
+rank's piece, or without memory, and then reading one ends the process.
 """
 
 from __future__ import annotations
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 
 PLAIN = frozenset({Tensor, nn.Parameter})
 """Types of tensors with memory of their own: no sharded, fake or quantized ones."""
+
+_FLATTENED = "_fsdp_flattened"
+"""What FSDP1 sets on a parameter."""
 
 TIMEOUT = timedelta(seconds=120)
 """How long a worker thread waits for those of the other ranks, which may have steps to write."""
@@ -146,3 +151,13 @@ def sharded_names(parameters: Mapping[str, Tensor]) -> tuple[ShardedNames, ...]:
         dtype = torch.float64 if is_wide else torch.float32
         found.append(ShardedNames(way, tuple(names), device, dtype))
     return tuple(found)
+
+
+def are_flattened(model: nn.Module) -> bool:
+    """True if any parameter of the model is flattened."""
+    return any(getattr(parameter, _FLATTENED, False) for parameter in model.parameters())
+
+
+def not_flattened(parameters: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Those of the parameters, by name, that this rank holds completely."""
+    return {name: p for name, p in parameters.items() if not getattr(p, _FLATTENED, False)}

@@ -16,7 +16,7 @@ from torch.optim.optimizer import Optimizer
 
 from fmapboard.arithmetic import ceil_div
 from fmapboard.capture.collector import ActivationCollector
-from fmapboard.capture.image_comparison import PendingBatch
+from fmapboard.capture.inputs import PendingBatch
 from fmapboard.capture.isolation import aside
 from fmapboard.formats.tags import LEARNING_RATE, of
 from fmapboard.formats.training_facts import Idle, OutputFacts, TrainingFacts

@@ -27,8 +27,7 @@ from fmapboard.measure.layout import Sequences
 from fmapboard.measure.merge_ranks import RankExchange
 from fmapboard.measure.reducer import Reducer
 from fmapboard.measure.thread_count import is_settled
-from fmapboard.model.distributed import is_sharded, rank
-from fmapboard.model.flattened import are_flattened
+from fmapboard.model.distributed import are_flattened, is_sharded, rank
 from fmapboard.model.layers import Layers, scripted_warning, unwrap
 from fmapboard.options import Options
 from fmapboard.records import LayerCall

@@ -9,12 +9,12 @@ from functools import partial
 
 import torch
 
+from fmapboard.capture.attribution import PendingAttributions
 from fmapboard.capture.collector import ActivationCollector
 from fmapboard.capture.guard import CONSEQUENCE
 from fmapboard.capture.inputs import PendingInputImage
 from fmapboard.capture.isolation import aside
 from fmapboard.capture.kernels import PendingKernels
-from fmapboard.capture.layercam import PendingAttributions
 from fmapboard.capture.transfer import Transfer
 from fmapboard.errors import WarnOnce
 from fmapboard.formats.tags import BATCHNORM_GAP, UPDATE_RATIO, of

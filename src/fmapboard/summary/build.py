@@ -24,13 +24,18 @@ from fmapboard.render import png
 from fmapboard.render.palettes import palette
 from fmapboard.summary.attributions import SIDE, AttributionState, attributions
 from fmapboard.summary.change import Drawn, Maps, Weights, changes_of_maps, followed_weights
-from fmapboard.summary.first_nonfinite import first_nonfinite
 from fmapboard.summary.histograms import histogram
-from fmapboard.summary.losses import ReadLoss, certain_outputs, output_scalars
 from fmapboard.summary.overview import OverviewState, overview
 from fmapboard.summary.pictures import Pictures
 from fmapboard.summary.tab_records import tab_records
-from fmapboard.summary.training import IdleStep, training_facts
+from fmapboard.summary.training import (
+    IdleStep,
+    ReadLoss,
+    certain_outputs,
+    first_nonfinite,
+    output_scalars,
+    training_facts,
+)
 
 
 def followers(measured: Iterable[LayerMeasurement]) -> dict[str, LayerMeasurement]:

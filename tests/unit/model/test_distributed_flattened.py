@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from fmapboard.errors import WarnOnce
-from fmapboard.model.flattened import not_flattened
+from fmapboard.model.distributed import not_flattened
 from fmapboard.options import Options
 from fmapboard.session.session import options_for
 

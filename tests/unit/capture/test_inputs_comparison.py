@@ -9,8 +9,7 @@ import torch
 from simulated_device import moved, simulated_device
 from torch import Tensor
 
-from fmapboard.capture.image_comparison import MAX_IMAGES, compared
-from fmapboard.capture.inputs import image_batch
+from fmapboard.capture.inputs import MAX_IMAGES, compared, image_batch
 
 Found = tuple[tuple[int, ...] | None, tuple[tuple[int, int], ...] | None]
 
