@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,16 +17,18 @@ from fmapboard.health.table import HealthTable
 from fmapboard.plugin.answers import Binary, Invalid, Missing
 from fmapboard.plugin.layer_series import Series, series_of
 from fmapboard.plugin.overview_series import run_overview
-from fmapboard.plugin.picture_values import decoded, is_png, tile_of
+from fmapboard.plugin.picture_values import decoded, tile_of
 from fmapboard.plugin.routes.maps import FIRST_PICTURE, picture_places
-from fmapboard.plugin.stored_record import LayerAt, PictureFacts, Record, records_at
+from fmapboard.plugin.stored_record import LayerAt, PictureFacts, records_at
 from fmapboard.plugin.tag_names import input_tag
 from fmapboard.runs.provider import IMAGES, Point, Provider
 
 Bytes8 = npt.NDArray[np.uint8]
 MAX_CELLS = 4096
-_SIDES = 8, 256
-"""Smallest and largest side of a cell, px."""
+_SMALLEST = 8
+"""Side of a cell, px."""
+_LARGEST = 256
+"""Side of a cell, px."""
 _NOT_DRAWN = 250
 """Palette index of a cell without a picture; those from here on are marks (`render.palettes`)."""
 _THREADS = 4
@@ -104,70 +106,101 @@ def sheet(
         Missing: no layer exists.
     """
     steps = _steps(step, cell, len(key))
-    found = {series.layer.key: series for series in series_of(provider, run, key)}
-    layers = [found[one] for one in key if one in found]
+    found = {}
+    for series in series_of(provider, run, key):
+        found[series.layer.key] = series
+    layers = [found[name] for name in key if name in found]
     if not layers:
         raise Missing(f"no layer {key[0]!r} in run {run!r}")
     table = run_overview(provider, run).health()
-    at = {
-        (row, column): point
-        for row, series in enumerate(layers)
-        for column, point in _at_steps(series.points, steps).items()
-    }
-    stamps = str([table.wall_times, [(place, point.wall_time) for place, point in at.items()]])
-    build = partial(_built, provider, table, layers, at, cell, len(steps))
-    return provider.built(("sheet", run, str(cell), *key, *step, stamps), build, _bytes)
+    points: dict[Place, Point] = {}
+    for row, series in enumerate(layers):
+        for column, point in _at_steps(series.points, steps).items():
+            points[row, column] = point
+
+    def build(last: Sheet | None) -> Sheet:
+        if last is not None:  # it has the same points at the same places
+            return last
+        logged, errors = _records(provider, layers, points)
+        cells = _cells(table, logged)
+        tiles = _tiles(provider, cells, cell)
+        shape = (len(layers), len(steps))
+        arrays = _arrays(cells, tiles, shape)
+        rows = _rows(layers, cells, errors, arrays["height"])
+        return Sheet(rows, arrays)
+
+    wall_times = [(place, point.wall_time) for place, point in points.items()]
+    stamps = str([table.wall_times, wall_times])
+    cache_key = ("sheet", run, str(cell), *key, *step, stamps)
+    return provider.built(cache_key, build, _bytes)
 
 
-def _bytes(of: Sheet | SheetInput) -> int:
+def _bytes(page: Sheet | SheetInput) -> int:
     """Of memory; 0, so that it is not kept, while TensorBoard has not read all pictures."""
-    shown = of.kept if isinstance(of, SheetInput) else of.arrays["height"].ravel()
-    return of.arrays["pixels"].nbytes if all(shown) else 0
+    drawn = page.kept if isinstance(page, SheetInput) else page.arrays["height"].ravel()
+    if not all(drawn):
+        return 0
+    return page.arrays["pixels"].nbytes
 
 
-def _built(
-    provider: Provider, table: HealthTable, layers: Sequence[Series], at: Mapping[Place, Point],
-    cell: int, steps: int, last: Sheet | None,
-) -> Sheet:  # fmt: skip
-    """The last version of a page, which has the same points at the same places, or a new one."""
-    if last is not None:
-        return last
-    records = dict(zip(at, records_at(provider, [*at.values()]), strict=True))
-    errors = {row: str(of) for (row, _), of in records.items() if isinstance(of, FormatError)}
-    logged = {
-        place: LayerAt(layers[place[0]], at[place], of)
-        for place, of in records.items()
-        if isinstance(of, Record)
-    }
-    channels = _channels(table, logged)
-    drawn = [
-        _Cell(row, column, at, maps, channels[row])
-        for (row, column), at in logged.items()
-        if (maps := at.record.header.maps) is not None and row in channels
-    ]
+def _records(
+    provider: Provider, layers: Sequence[Series], points: Mapping[Place, Point]
+) -> tuple[dict[Place, LayerAt], dict[int, str]]:
+    """The records of a page, and row -> why one of it cannot be read."""
+    logged: dict[Place, LayerAt] = {}
+    errors: dict[int, str] = {}
+    records = records_at(provider, list(points.values()))
+    for (place, point), record in zip(points.items(), records, strict=True):
+        row, _ = place
+        if isinstance(record, FormatError):
+            errors[row] = str(record)
+        else:
+            logged[place] = LayerAt(layers[row], point, record)
+    return logged, errors
 
-    def small(one: _Cell, png: bytes | None) -> Bytes8 | None:
-        tile = one.tile(png)
-        return None if tile is None else _fitted(tile, cell)
 
-    with ThreadPoolExecutor(_THREADS) as pool:  # decoding does not hold the interpreter's lock
-        found_maps = list(pool.map(small, drawn, _pngs(provider, drawn)))
-    shape = (len(layers), steps)
-    arrays = {side: np.zeros(shape) for side in ("height", "width")}
-    arrays |= {end: np.full(shape, np.nan) for end in ("lo", "hi")}
-    pixels = [np.empty(0, np.uint8)]
-    for one, pixels_of in zip(drawn, found_maps, strict=True):
-        if pixels_of is not None:
-            at_cell = one.row, one.column
-            arrays["height"][at_cell], arrays["width"][at_cell] = pixels_of.shape
-            arrays["lo"][at_cell], arrays["hi"][at_cell] = one.end("lo"), one.end("hi")
-            pixels.append(pixels_of.ravel())
-    palettes = {one.row: str(one.raw.get("palette", "")) for one in drawn}
+def _rows(
+    layers: Sequence[Series], cells: Sequence[_Cell], errors: Mapping[int, str], heights: Floats
+) -> tuple[SheetRow, ...]:
+    last_cells = {cell.row: cell for cell in cells}
     rows = []
     for row, series in enumerate(layers):
-        shown = channels.get(row) if arrays["height"][row].any() else None
-        rows.append(SheetRow(series.layer.key, shown, palettes.get(row, ""), errors.get(row)))
-    return Sheet(tuple(rows), {"pixels": np.concatenate(pixels), **arrays})
+        cell = last_cells.get(row)
+        channel = None
+        palette = ""
+        if cell is not None:
+            palette = str(cell.raw.get("palette", ""))
+            if heights[row].any():
+                channel = cell.channel
+        why = errors.get(row)
+        rows.append(SheetRow(series.layer.key, channel, palette, why))
+    return tuple(rows)
+
+
+def _arrays(
+    cells: Sequence[_Cell], tiles: Sequence[Bytes8 | None], shape: tuple[int, int]
+) -> dict[str, npt.NDArray[Any]]:
+    """See `Sheet`."""
+    heights = np.zeros(shape)
+    widths = np.zeros(shape)
+    lows = np.full(shape, np.nan)
+    highs = np.full(shape, np.nan)
+    pixels = [np.empty(0, np.uint8)]
+    for cell, tile in zip(cells, tiles, strict=True):
+        if tile is None:
+            continue
+        place = (cell.row, cell.column)
+        heights[place], widths[place] = tile.shape
+        lows[place] = cell.end("lo")
+        highs[place] = cell.end("hi")
+        pixels.append(tile.ravel())
+    return {
+        "pixels": np.concatenate(pixels),
+        "height": heights,
+        "width": widths,
+        "lo": lows,
+        "hi": highs,
+    }
 
 
 def _steps(step: Sequence[str], cell: int, rows: int) -> list[int]:
@@ -176,10 +209,11 @@ def _steps(step: Sequence[str], cell: int, rows: int) -> list[int]:
     Raises:
         Invalid: one is none, or the page is too large.
     """
-    if not _SIDES[0] <= cell <= _SIDES[1]:
-        raise Invalid(f"the query's cell must be {_SIDES[0]} to {_SIDES[1]} px, not {cell}")
-    if rows * len(step) > MAX_CELLS:
-        raise Invalid(f"at most {MAX_CELLS} cells are sent at once, not {rows} × {len(step)}")
+    if not _SMALLEST <= cell <= _LARGEST:
+        raise Invalid(f"the query's cell must be {_SMALLEST} to {_LARGEST} px, not {cell}")
+    columns = len(step)
+    if rows * columns > MAX_CELLS:
+        raise Invalid(f"at most {MAX_CELLS} cells are sent at once, not {rows} × {columns}")
     try:
         return [int(number) for number in step]
     except ValueError as error:
@@ -188,36 +222,68 @@ def _steps(step: Sequence[str], cell: int, rows: int) -> list[int]:
 
 def _at_steps(points: Sequence[Point], steps: Sequence[int]) -> dict[int, Point]:
     """Place of each requested step -> its point, of those that there are."""
-    known = {point.step: point for point in points}
-    return {place: known[step] for place, step in enumerate(steps) if step in known}
+    by_step = {point.step: point for point in points}
+    found = {}
+    for place, step in enumerate(steps):
+        if step in by_step:
+            found[place] = by_step[step]
+    return found
 
 
-def _channels(table: HealthTable, logged: Mapping[Place, LayerAt]) -> dict[int, int]:
-    """Row -> the channel that is shown; without the layers of which nothing is drawn."""
-    layers = {row.key: place for place, row in enumerate(table.rows)}
-    steps = {step: place for place, step in enumerate(table.steps)}
+def _cells(table: HealthTable, logged: Mapping[Place, LayerAt]) -> list[_Cell]:
+    """The cells of the layers that have drawn channels."""
+    layer_spread = _LayerSpread(table)
     spreads: dict[int, list[Floats]] = {}
-    for (row, _), at in logged.items():
-        maps, arrays = at.record.header.maps, at.record.arrays
+    for (row, _), layer in logged.items():
+        maps = layer.record.header.maps
         if maps is None or not maps.drawn:
             continue
-        own = np.asarray(arrays.get(f"{maps.role}.std", np.zeros(maps.drawn)), np.float64)
-        layer, step = layers.get(at.series.layer.key), steps.get(at.point.step)
-        if layer is not None and step is not None:
-            of_layer = float(table.columns["std"][step, layer])
-            own = own / of_layer if of_layer > 0 else own
+        stored = layer.record.arrays.get(f"{maps.role}.std")
+        if stored is None:
+            stored = np.zeros(maps.drawn)
+        own = np.asarray(stored, np.float64)
+        divisor = layer_spread(layer)
+        if divisor > 0:
+            own = own / divisor
         spreads.setdefault(row, []).append(own)
-    return {row: _largest(values) for row, values in spreads.items()}
+    channels = {row: _largest(values) for row, values in spreads.items()}
+    cells = []
+    for (row, column), layer in logged.items():
+        maps = layer.record.header.maps
+        if maps is not None and row in channels:
+            channel = channels[row]
+            cells.append(_Cell(row, column, layer, maps, channel))
+    return cells
+
+
+class _LayerSpread:
+    """Looks up the standard deviation of a layer at a step; 0 if it is not known."""
+
+    def __init__(self, table: HealthTable) -> None:
+        self._numbers = table.columns["std"]
+        self._layers = {row.key: place for place, row in enumerate(table.rows)}
+        self._steps = {step: place for place, step in enumerate(table.steps)}
+
+    def __call__(self, at: LayerAt) -> float:
+        layer = self._layers.get(at.series.layer.key)
+        step = self._steps.get(at.point.step)
+        if layer is None or step is None:
+            return 0.0
+        return float(self._numbers[step, layer])
 
 
 def _largest(spreads: Sequence[Floats]) -> int:
     """The channel with the largest mean; a step at which it was not drawn does not count."""
-    total, count = np.zeros((2, max(map(len, spreads))))
+    most = max(len(values) for values in spreads)
+    total = np.zeros(most)
+    count = np.zeros(most)
     for values in spreads:
+        channels = len(values)
         is_known = np.isfinite(values)
-        total[: len(values)] += np.where(is_known, values, 0)
-        count[: len(values)] += is_known
-    return int(np.argmax(total / np.maximum(count, 1)))
+        total[:channels] += np.where(is_known, values, 0)
+        count[:channels] += is_known
+    mean = total / np.maximum(count, 1)
+    return int(mean.argmax())
 
 
 class _Cell(NamedTuple):
@@ -230,10 +296,9 @@ class _Cell(NamedTuple):
     channel: int
 
     @property
-    def raw(self) -> Mapping[str, Any]:
+    def raw(self) -> Any:
         """The stored entry of the picture."""
-        found: Mapping[str, Any] = self.at.record.raw["pictures"][self.place]
-        return found
+        return self.at.record.raw["pictures"][self.place]
 
     @property
     def place(self) -> int:
@@ -243,25 +308,43 @@ class _Cell(NamedTuple):
     def end(self, which: str) -> float:
         """The lower or upper end of the channel's range in the first sample; NaN if unknown."""
         ends = self.at.record.arrays.get(f"{self.maps.role}.{which}")
-        is_there = ends is not None and ends.ndim == 2 and self.channel < ends.shape[1]
-        return float(ends[0, self.channel]) if is_there and ends is not None else float("nan")
+        if ends is None or ends.ndim != 2:
+            return math.nan
+        first_sample = ends[0]
+        if self.channel >= len(first_sample):
+            return math.nan
+        return float(first_sample[self.channel])
 
-    def tile(self, png: bytes | None) -> Bytes8 | None:
-        """The channel as palette indices [height, width]; None if it is not drawn here."""
-        found = None if png is None else tile_of(png, self.raw, self.channel)
+    def tile(self, png: bytes | None, side: int) -> Bytes8 | None:
+        """The channel as palette indices, shrunk to fit a cell; None if it is not drawn here."""
+        if png is None:
+            return None
+        found = tile_of(png, self.raw, self.channel)
         if found is None:
             return None
         mode, tile = found
-        levels: Bytes8 = tile if mode == "P" else (tile.astype("u2") * _NOT_DRAWN >> 8).astype("u1")
-        return levels
+        if mode != "P":
+            scaled = tile.astype(np.uint16) * _NOT_DRAWN
+            tile = (scaled >> 8).astype(np.uint8)
+        return _fitted(tile, side)
 
 
-def _pngs(provider: Provider, drawn: Sequence[_Cell]) -> list[bytes | None]:
-    """The picture of the first sample of each cell."""
-    found = zip(picture_places(provider, [one.at for one in drawn]), drawn, strict=True)
-    asked = [samples[0] if (samples := of[one.place]) else None for of, one in found]
-    blobs = iter(provider.blobs([place for place in asked if place is not None], keep=False))
-    return [None if place is None else next(blobs) for place in asked]
+def _tiles(provider: Provider, cells: Sequence[_Cell], side: int) -> list[Bytes8 | None]:
+    """The channel of each cell in the first sample, at most ``side`` px high and wide."""
+    asked: dict[int, tuple[Point, int]] = {}
+    layers = [cell.at for cell in cells]
+    for i, pictures in enumerate(picture_places(provider, layers)):
+        samples = pictures[cells[i].place]
+        if samples:
+            asked[i] = samples[0]
+    blobs = provider.blobs(list(asked.values()), keep=False)
+    pngs = dict(zip(asked, blobs, strict=True))
+    decoding = []
+    with ThreadPoolExecutor(_THREADS) as pool:  # decoding does not hold the interpreter's lock
+        for i, cell in enumerate(cells):
+            tile = pool.submit(cell.tile, pngs.get(i), side)
+            decoding.append(tile)
+    return [tile.result() for tile in decoding]
 
 
 def _fitted(tile: Bytes8, cell: int) -> Bytes8:
@@ -270,19 +353,22 @@ def _fitted(tile: Bytes8, cell: int) -> Bytes8:
     factor = cell / max(height, width)
     if factor >= 1:
         return tile
-    sides = max(1, round(width * factor)), max(1, round(height * factor))
+    small_width = max(1, round(width * factor))
+    small_height = max(1, round(height * factor))
+    sides = (small_width, small_height)
     is_level = tile < _NOT_DRAWN
-    small = _shrunk(np.where(is_level, tile, 0).astype(np.uint8), sides)
-    if is_level.all():
-        return small
+    levels = np.where(is_level, tile, 0).astype(np.uint8)
+    small = _shrunk(levels, sides)
     for mark in sorted(np.unique(tile[~is_level]), reverse=True):  # NaN last, over the others
-        small[_shrunk(np.where(tile == mark, 255, 0).astype(np.uint8), sides) > 0] = mark
+        marked = np.where(tile == mark, 255, 0).astype(np.uint8)
+        small[_shrunk(marked, sides) > 0] = mark
     return small
 
 
 def _shrunk(pixels: Bytes8, sides: tuple[int, int]) -> Bytes8:
     """Pixels averaged to (width, height)."""
-    return np.array(Image.fromarray(pixels).resize(sides, Image.Resampling.BOX))
+    image = Image.fromarray(pixels)
+    return np.array(image.resize(sides, Image.Resampling.BOX))
 
 
 def sheet_input(
@@ -303,36 +389,59 @@ def sheet_input(
     """
     steps = _steps(step, cell, 1)
     tag = input_tag(name, 0)
-    at = _at_steps(provider.points(IMAGES, run, [tag]).get(tag, ()), steps)
-    stamps = str([point.wall_time for point in at.values()])
+    series = provider.points(IMAGES, run, [tag])
+    points = _at_steps(series.get(tag, ()), steps)
 
     def build(last: SheetInput | None) -> SheetInput:
         if last is not None:
             return last
-        blobs = provider.blobs([(point, FIRST_PICTURE) for point in at.values()], keep=False)
-        distinct = {png: None for png in blobs if png is not None and is_png(png)}
-        with ThreadPoolExecutor(_THREADS) as pool:
-            images = dict(zip(distinct, pool.map(decoded, distinct), strict=True))
-        found = {column: images.get(png or b"") for column, png in zip(at, blobs, strict=True)}
-        pictures = {i: of[1] for i, of in found.items() if of and of[0] in ("L", "RGB")}
+        pictures = _pictures(provider, points)
         if not pictures:
             raise Missing(f"no {tag!r} in run {run!r} at these steps")
         return _input(pictures, len(steps), cell)
 
-    return provider.built(("sheet_input", run, tag, str(cell), *step, stamps), build, _bytes)
+    stamps = str([point.wall_time for point in points.values()])
+    cache_key = ("sheet_input", run, tag, str(cell), *step, stamps)
+    return provider.built(cache_key, build, _bytes)
+
+
+def _pictures(provider: Provider, points: Mapping[int, Point]) -> dict[int, Bytes8]:
+    """Column -> input image, of those that can be read; images with the same bytes are one."""
+    asked = [(point, FIRST_PICTURE) for point in points.values()]
+    pngs = provider.blobs(asked, keep=False)
+    distinct = list({png for png in pngs if png is not None})
+    with ThreadPoolExecutor(_THREADS) as pool:
+        decoding = pool.map(decoded, distinct)
+        images = dict(zip(distinct, decoding, strict=True))
+    pictures = {}
+    for column, png in zip(points, pngs, strict=True):
+        if png is None:
+            continue
+        image = images[png]
+        if image is None:
+            continue
+        mode, pixels = image
+        if mode in ("L", "RGB"):
+            pictures[column] = pixels
+    return pictures
 
 
 def _input(pictures: Mapping[int, Bytes8], steps: int, cell: int) -> SheetInput:
     """The images of some columns, shrunk or enlarged to fit a cell."""
-    first, *others = {id(picture): picture for picture in pictures.values()}.values()
-    factor = cell / max(first.shape[:2])
-    height, width = (max(1, round(side * factor)) for side in first.shape[:2])
+    distinct = {id(picture): picture for picture in pictures.values()}
+    first, *others = distinct.values()
+    full_height, full_width = first.shape[:2]
+    factor = cell / max(full_height, full_width)
+    height = max(1, round(full_height * factor))
+    width = max(1, round(full_width * factor))
+    resampling = Image.Resampling.BOX if factor < 1 else Image.Resampling.NEAREST
     pixels = np.zeros((steps, cell, cell, 3), np.uint8)
     for column, picture in pictures.items():
-        how = Image.Resampling.BOX if factor < 1 else Image.Resampling.NEAREST
-        small = Image.fromarray(picture).convert("RGB").resize((width, height), how)
-        pixels[column, :height, :width] = np.asarray(small)
-    is_same = all(np.array_equal(first, other) for other in others)
-    same = is_same if len(pictures) > 1 else None
+        image = Image.fromarray(picture).convert("RGB")
+        small = image.resize((width, height), resampling)
+        pixels[column, :height, :width] = small
+    same = None
+    if len(pictures) > 1:
+        same = all(np.array_equal(first, other) for other in others)
     kept = tuple(column in pictures for column in range(steps))
     return SheetInput(same, width, height, kept, {"pixels": pixels})
