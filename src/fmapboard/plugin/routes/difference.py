@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, Literal, NamedTuple
 
@@ -33,6 +33,15 @@ class _Side(NamedTuple):
     role: str
 
 
+class _InputImage(NamedTuple):
+    """Names a stored input image of a model."""
+
+    run: str
+    model: str
+    sample: int
+    step: int
+
+
 @dataclass(frozen=True, slots=True)
 class _Layer(LayerAt):
     """A layer of a side, at the last kept step up to the side's."""
@@ -40,9 +49,10 @@ class _Layer(LayerAt):
     side: _Side
 
     @property
-    def input(self) -> tuple[str, str, int, int]:
-        """What names its input image: run, model, sample and step."""
-        return self.side.run, self.series.layer.name, self.side.sample, self.point.step
+    def input(self) -> _InputImage:
+        """The image that the layer saw."""
+        name = self.series.layer.name
+        return _InputImage(self.side.run, name, self.side.sample, self.point.step)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,127 +133,217 @@ def difference(
     """
     if len(key) != len(other_key) or len(key) > _MOST:
         raise Invalid(f"the query must have as many key as other_key, and at most {_MOST}")
-    sides = _Side(run, step, sample, role), _Side(other_run, other_step, other_sample, other_role)
-    for side, prefix in zip(sides, ("", "other_"), strict=True):
-        if side.role not in ROLES[:3]:
-            expected = ", ".join(ROLES[:3])
-            raise Invalid(f"the query's {prefix}role must be one of {expected}, not {side.role!r}")
-        if side.sample < 0:
-            raise Invalid(f"the query's {prefix}sample must not be negative")
-    a, b = _layers(provider, sides[0], key), _layers(provider, sides[1], other_key)
-    pairs = [(a[one], b[other]) for one, other in zip(key, other_key, strict=True)]
-    compared = cache(partial(_compared_inputs, provider))  # many layers saw the same images
-    same = [
-        None if isinstance(one, str) or isinstance(other, str) else compared(one.input, other.input)
-        for one, other in pairs
-    ]
-    asked = [pair for pair, each in zip(pairs, same, strict=True) if each == "same"]
-    maps = _maps(provider, [layer for pair in asked for layer in pair])
-    listed = [
-        LayerDifference(key=one, other_key=other, inputs=each, **_compared(maps, *pair))
-        for one, other, each, pair in zip(key, other_key, same, pairs, strict=True)
-    ]
-    return Difference(listed)
+    side = _Side(run, step, sample, role)
+    other_side = _Side(other_run, other_step, other_sample, other_role)
+    _check_side(side, "")
+    _check_side(other_side, "other_")
+    found = _layers(provider, side, key)
+    others = _layers(provider, other_side, other_key)
+    compared_inputs = cache(partial(_compared_inputs, provider))  # many layers saw the same images
+    pairs: list[_Pair] = []
+    for name, other_name in zip(key, other_key, strict=True):
+        layer = found[name]
+        other = others[other_name]
+        inputs: Inputs | None = None
+        if isinstance(layer, _Layer) and isinstance(other, _Layer):
+            inputs = compared_inputs(layer.input, other.input)
+        pairs.append(_Pair(name, other_name, layer, other, inputs))
+    maps = _maps(provider, pairs)
+    return Difference([_compared(maps, pair) for pair in pairs])
+
+
+def _check_side(side: _Side, prefix: str) -> None:
+    roles = ROLES[:3]
+    if side.role not in roles:
+        expected = ", ".join(roles)
+        raise Invalid(f"the query's {prefix}role must be one of {expected}, not {side.role!r}")
+    if side.sample < 0:
+        raise Invalid(f"the query's {prefix}sample must not be negative")
+
+
+class _Pair(NamedTuple):
+    """Layers to compare, or why they cannot be read; ``inputs`` as in `LayerDifference`."""
+
+    key: str
+    other_key: str
+    layer: _Layer | str
+    other: _Layer | str
+    inputs: Inputs | None
 
 
 def _layers(provider: Provider, side: _Side, keys: Sequence[str]) -> dict[str, _Layer | str]:
     """Key -> the layer, or why it cannot be read."""
+    found: dict[str, _Layer | str] = {}
+    for key in keys:
+        found[key] = f"no layer {key!r} in run {side.run!r}"
     every = series_of(provider, side.run, keys)
     points = [series.points[nearest(series.points, side.step)] for series in every]
-    found: dict[str, _Layer | str] = {key: f"no layer {key!r} in run {side.run!r}" for key in keys}
-    for series, point, record in zip(every, points, records_at(provider, points), strict=True):
+    records = records_at(provider, points)
+    for series, point, record in zip(every, points, records, strict=True):
+        key = series.layer.key
         if isinstance(record, FormatError):
-            found[series.layer.key] = str(record)
+            found[key] = str(record)
         else:
-            found[series.layer.key] = _Layer(series, point, record, side)
+            found[key] = _Layer(series, point, record, side)
     return found
 
 
-def _compared(
-    maps: Mapping[tuple[_Side, Point], MapValues | None], a: _Layer | str, b: _Layer | str
-) -> dict[str, Any]:
+class _Measured(NamedTuple):
+    """A measure, as in `LayerDifference`."""
+
+    value: float | None
+    rounding: float | None
+    ratio: float | None
+    nonfinite: float
+
+
+_Maps = Mapping[tuple[_Side, Point], MapValues | None]
+"""The drawn maps of layers; missing or None if they are not kept or cannot be read."""
+
+
+def _compared(maps: _Maps, pair: _Pair) -> LayerDifference:
     """How much two layers differ; ``maps`` holds those of layers that saw the same input."""
-    facts = dict.fromkeys(
-        ("step", "other_step", "measure", "value", "rounding", "ratio", "nonfinite")
+    layer = pair.layer
+    other = pair.other
+    result = LayerDifference(
+        key=pair.key,
+        other_key=pair.other_key,
+        inputs=pair.inputs,
+        why="",
+        step=None,
+        other_step=None,
+        measure=None,
+        value=None,
+        rounding=None,
+        ratio=None,
+        nonfinite=None,
     )
-    if isinstance(a, str) or isinstance(b, str):
-        return {**facts, "why": a if isinstance(a, str) else b}
-    facts |= {"step": a.point.step, "other_step": b.point.step}
-    by_maps = _of_maps(maps.get((a.side, a.point)), maps.get((b.side, b.point)))
-    if by_maps is not None:
-        return {**facts, **by_maps, "measure": "maps", "why": ""}
-    of = [statistics(each.record, each.side.role) for each in (a, b)]
-    by_statistics = _of_statistics(*of)
-    if by_statistics is not None:
-        return {**facts, **by_statistics, "measure": "statistics", "why": ""}
-    missing = "no statistics were recorded" if not all(of) else "not the same number of channels"
-    return {**facts, "why": missing}
+    if isinstance(layer, str):
+        return replace(result, why=layer)
+    if isinstance(other, str):
+        return replace(result, why=other)
+    result = replace(result, step=layer.point.step, other_step=other.point.step)
+    first_maps = maps.get((layer.side, layer.point))
+    second_maps = maps.get((other.side, other.point))
+    measured = _of_maps(first_maps, second_maps)
+    if measured is not None:
+        return replace(result, measure="maps", **measured._asdict())
+    first = statistics(layer.record, layer.side.role)
+    second = statistics(other.record, other.side.role)
+    if not first or not second:
+        return replace(result, why="no statistics were recorded")
+    if len(first["mean"]) != len(second["mean"]):
+        return replace(result, why="not the same number of channels")
+    measured = _of_statistics(first, second)
+    return replace(result, measure="statistics", **measured._asdict())
 
 
-def _compared_inputs(provider: Provider, *places: tuple[str, str, int, int]) -> Inputs:
+def _compared_inputs(provider: Provider, image: _InputImage, other: _InputImage) -> Inputs:
     """ "same", "different", or "unknown" if an image is not kept at exactly this step."""
-    if places[0] == places[1]:
+    if image == other:
         return "same"
-    first, second = (_input(provider, *place) for place in places)
+    first = _input(provider, image)
+    second = _input(provider, other)
     if first is None or second is None:
         return "unknown"
     if first == second:
         return "same"
-    one, other = decoded(first), decoded(second)
-    if one is None or other is None:
+    first_decoded = decoded(first)
+    second_decoded = decoded(second)
+    if first_decoded is None or second_decoded is None:
         return "unknown"
-    return "same" if np.array_equal(one[1], other[1]) else "different"
+    _, pixels = first_decoded
+    _, other_pixels = second_decoded
+    return "same" if np.array_equal(pixels, other_pixels) else "different"
 
 
-def _input(provider: Provider, run: str, name: str, sample: int, step: int) -> bytes | None:
+def _input(provider: Provider, image: _InputImage) -> bytes | None:
     """The PNG of an input image."""
-    tag = input_tag(name, sample)
-    points = provider.points(IMAGES, run, [tag]).get(tag, ())
-    point = next((point for point in points if point.step == step), None)
-    return provider.blobs([(point, FIRST_PICTURE)])[0] if point else None
+    tag = input_tag(image.model, image.sample)
+    series = provider.points(IMAGES, image.run, [tag])
+    for point in series.get(tag, ()):
+        if point.step == image.step:
+            (png,) = provider.blobs([(point, FIRST_PICTURE)])
+            return png
+    return None
 
 
-def _maps(
-    provider: Provider, layers: Sequence[_Layer | str]
-) -> dict[tuple[_Side, Point], MapValues | None]:
-    """The drawn maps of layers; missing or None if they are not kept or cannot be read."""
-    known = [each for each in layers if isinstance(each, _Layer)]
-    asked = {}
-    for layer, places in zip(known, picture_places(provider, known), strict=True):
-        role, sample = layer.side.role, layer.side.sample
-        for picture, of in zip(layer.record.raw["pictures"], places, strict=True):
-            lo, hi = (layer.record.arrays.get(f"{role}.{end}") for end in ("lo", "hi"))
-            if picture["role"] != role or lo is None or hi is None:
+def _maps(provider: Provider, pairs: Sequence[_Pair]) -> _Maps:
+    """The maps of the layers that saw the same input."""
+    layers = []
+    for pair in pairs:
+        if pair.inputs == "same":
+            layers += [layer for layer in (pair.layer, pair.other) if isinstance(layer, _Layer)]
+    stored: dict[tuple[_Side, Point], _StoredMaps] = {}
+    for layer, places in zip(layers, picture_places(provider, layers), strict=True):
+        for picture, samples in zip(layer.record.raw["pictures"], places, strict=True):
+            if picture["role"] != layer.side.role:
                 continue
-            if sample < min(len(lo), len(of)):
-                asked[layer.side, layer.point] = of[sample], picture, lo[sample], hi[sample]
-    pngs = provider.blobs([blob for blob, *_ in asked.values()], keep=False)
-    return {
-        place: None if png is None else map_values(png, *facts)
-        for (place, (_, *facts)), png in zip(asked.items(), pngs, strict=True)
-    }
+            found = _stored_maps(layer, picture, samples)
+            if found is not None:
+                stored[layer.side, layer.point] = found
+    pngs = provider.blobs([found.blob for found in stored.values()], keep=False)
+    maps: dict[tuple[_Side, Point], MapValues | None] = {}
+    for (place, found), png in zip(stored.items(), pngs, strict=True):
+        if png is not None:
+            maps[place] = map_values(png, found.picture, found.lo, found.hi)
+    return maps
 
 
-def _of_maps(a: MapValues | None, b: MapValues | None) -> dict[str, Any] | None:
+class _StoredMaps(NamedTuple):
+    """A picture of one sample, its entry in the header, and its scales, [drawn]."""
+
+    blob: tuple[Point, int]
+    picture: Mapping[str, Any]
+    lo: Floats
+    hi: Floats
+
+
+def _stored_maps(
+    layer: _Layer, picture: Mapping[str, Any], samples: Sequence[tuple[Point, int]]
+) -> _StoredMaps | None:
+    """The picture of the side's sample; None if it or its scale is missing."""
+    role = layer.side.role
+    sample = layer.side.sample
+    arrays = layer.record.arrays
+    lo = arrays.get(f"{role}.lo")
+    hi = arrays.get(f"{role}.hi")
+    if lo is None or hi is None:
+        return None
+    if sample >= len(lo) or sample >= len(samples):
+        return None
+    return _StoredMaps(samples[sample], picture, lo[sample], hi[sample])
+
+
+def _of_maps(a: MapValues | None, b: MapValues | None) -> _Measured | None:
     """Difference of maps, and the part of it that may be rounding; None if they differ in size."""
-    if a is None or b is None or a.values.shape != b.values.shape:
+    if a is None or b is None:
         return None
-    both = np.isfinite(a.values) & np.isfinite(b.values)
-    values = (a.values, b.values) if both.all() else (a.values[both], b.values[both])
-    squares = np.square(a.unit, dtype=np.float64) + np.square(b.unit, dtype=np.float64)
-    return _apart(*values, float(both.mean()), math.sqrt(squares.mean() / 3))
-
-
-def _of_statistics(a: Mapping[str, Floats], b: Mapping[str, Floats]) -> dict[str, Any] | None:
-    """Difference of the channels' means and standard deviations; None if it cannot be told."""
-    if not a or not b or len(a["mean"]) != len(b["mean"]):
+    if a.values.shape != b.values.shape:
         return None
-    first, second = (np.stack([each["mean"], each["std"]]) for each in (a, b))
-    finite = np.isfinite(first).all(0) & np.isfinite(second).all(0)
-    return _apart(first[:, finite], second[:, finite], float(finite.mean()))
+    values = a.values
+    other_values = b.values
+    is_finite = np.isfinite(values) & np.isfinite(other_values)
+    if not is_finite.all():
+        values = values[is_finite]
+        other_values = other_values[is_finite]
+    first = np.square(a.unit, dtype=np.float64)
+    second = np.square(b.unit, dtype=np.float64)
+    mean = (first + second).mean()
+    rounding = math.sqrt(mean / 3)
+    return _apart(values, other_values, float(is_finite.mean()), rounding)
 
 
-def _apart(a: Floats, b: Floats, finite: float, rounding: float | None = None) -> dict[str, Any]:
+def _of_statistics(a: Mapping[str, Floats], b: Mapping[str, Floats]) -> _Measured:
+    """Difference of the means and standard deviations of as many channels."""
+    first = np.stack([a["mean"], a["std"]])  # [2, channels]
+    second = np.stack([b["mean"], b["std"]])
+    is_finite = np.isfinite(first).all(0) & np.isfinite(second).all(0)
+    share = float(is_finite.mean())
+    return _apart(first[:, is_finite], second[:, is_finite], share)
+
+
+def _apart(a: Floats, b: Floats, finite: float, rounding: float | None = None) -> _Measured:
     """Difference of the finite values of two sides, relative to their size.
 
     Args:
@@ -253,14 +353,20 @@ def _apart(a: Floats, b: Floats, finite: float, rounding: float | None = None) -
         rounding: the part of the difference that may be rounding; None if it is not known.
     """
     if not finite:
-        return {"value": None, "rounding": None, "ratio": None, "nonfinite": 1.0}
-    squares = (np.square(each, dtype=np.float64) for each in (a, b, a - b))
-    first, second, apart = (float(each.mean()) for each in squares)
+        return _Measured(value=None, rounding=None, ratio=None, nonfinite=1.0)
+    first = _mean_square(a)
+    second = _mean_square(b)
+    apart = _mean_square(a - b)
     size = math.sqrt((first + second) / 2) or 1.0
-    ratio = math.sqrt(second / first) if first else math.inf if second else None
-    return {
-        "value": math.sqrt(apart) / size,
-        "rounding": None if rounding is None else rounding / size,
-        "ratio": ratio,
-        "nonfinite": 1 - finite,
-    }
+    ratio = None
+    if first:
+        ratio = math.sqrt(second / first)
+    elif second:
+        ratio = math.inf
+    if rounding is not None:
+        rounding /= size
+    return _Measured(math.sqrt(apart) / size, rounding, ratio, 1 - finite)
+
+
+def _mean_square(values: Floats) -> float:
+    return float(np.square(values, dtype=np.float64).mean())
