@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -51,8 +51,10 @@ class ModelOverview(NamedTuple):
     def newest_column(self, name: str) -> dict[str, float]:
         """Label -> number in the newest record; empty if that has no such column."""
         numbers = self.newest.numbers.get(name)
-        labels = (layer.label for layer in self.newest.layers)
-        return {} if numbers is None else dict(zip(labels, numbers.tolist(), strict=True))
+        if numbers is None:
+            return {}
+        labels = [layer.label for layer in self.newest.layers]
+        return dict(zip(labels, numbers.tolist(), strict=True))
 
     def record(self) -> RunRecord:
         """What the series tells the checks."""
@@ -85,7 +87,8 @@ class RunOverview:
 
     def off(self, name: str) -> tuple[str, ...]:
         """Kinds of the checks of a model that were switched off, as far as it is known."""
-        return self.checked[name].off if name in self.checked else ()
+        stored = self.checked.get(name)
+        return () if stored is None else stored.off
 
     def health(self) -> HealthTable:
         """``table``.
@@ -103,13 +106,15 @@ class RunOverview:
 
 def run_overview(provider: Provider, run: str) -> RunOverview:
     """Read the overview series of a run; only what is new since the last call."""
-    return provider.built(("overview", run), partial(_renewed, provider, run), _bytes)
+    renew = partial(_renewed, provider, run)
+    return provider.built(("overview", run), renew, _bytes)
 
 
 def unread_step(provider: Provider, model: ModelOverview) -> int | None:
     """The newest logged step that TensorBoard has not read yet; None if there is none."""
-    read = max(model.table.wall_times, default=0.0)
-    return provider.unread(model.table.run, tags.prefix(model.name) + tags.OVERVIEW, read)
+    tag = tags.prefix(model.name) + tags.OVERVIEW
+    newest_read = max(model.table.wall_times, default=0.0)
+    return provider.unread(model.table.run, tag, newest_read)
 
 
 def _renewed(provider: Provider, run: str, last: RunOverview | None) -> RunOverview:
@@ -117,82 +122,151 @@ def _renewed(provider: Provider, run: str, last: RunOverview | None) -> RunOverv
     if last is not None and now - last.listed_at < _RECENT:
         return last
     listed = tuple(provider.tags_of(PLUGIN_NAME, run))
-    names = sorted({name for name in map(overview_of, listed) if name is not None}, key=natural)
+    names = _model_names(listed)
+    empty = RunOverview(
+        run=run,
+        models=(),
+        table=None,
+        errors={},
+        checked={},
+        restored=frozenset(),
+        tags=listed,
+        listed_at=now,
+    )
     if not names:
-        return RunOverview(run, (), None, {}, {}, frozenset(), listed, now)
-    series = [tags.prefix(name) + tag for name in names for tag in _SERIES]
-    found = provider.points(PLUGIN_NAME, run, series)
-    restored = frozenset[int]() if last is None else last.restored
-    checked = _checked(provider, names, found)
-    steps = {tag: {point.step for point in points} for tag, points in found.items()}
-    begins = {each.since_step for one in checked.values() for each in one.findings}
-    begins.update(*(of for tag, of in steps.items() if tag.endswith(tags.FIRST_NONFINITE_RECORD)))
-    begins.difference_update(*(of for tag, of in steps.items() if tags.OVERVIEW in tag))
-    lost = frozenset(step for step in begins if step is not None)
+        return empty
+    if last is None:
+        last = empty
+    points = _points_of(provider, run, names)
+    checked = _checked(provider, points)
+    restored = last.restored
+    lost = _lost_steps(points, checked)
     if not lost <= restored:
         restored |= lost
         provider.restore(run, restored)
-        found = provider.points(PLUGIN_NAME, run, series)
-    before = {} if last is None else {model.name: model for model in last.models}
-    models, errors = [], dict[int, str]()
-    for name in names:
-        model = _read_model(provider, run, name, found, before.get(name))
+        points = _points_of(provider, run, names)
+    before = {model.name: model for model in last.models}
+    models: list[ModelOverview] = []
+    errors: dict[int, str] = {}
+    for name, series in points.items():
+        model = _read_model(provider, run, name, series, before.get(name))
         if isinstance(model, ModelOverview):
             models.append(model)
         else:
             errors |= model
-    is_same = last is not None and list(map(id, last.models)) == list(map(id, models))
-    if last is not None and is_same and last.errors == errors:
-        return replace(last, checked=checked, restored=restored, tags=listed, listed_at=now)
-    table = joined([model.table for model in models], errors) if models else None
-    return RunOverview(run, tuple(models), table, errors, checked, restored, listed, now)
+    renewed = replace(last, checked=checked, restored=restored, tags=listed, listed_at=now)
+    is_same = [id(model) for model in models] == [id(model) for model in last.models]
+    if is_same and last.errors == errors:
+        return renewed
+    tables = [model.table for model in models]
+    table = joined(tables, errors) if tables else None
+    return replace(renewed, models=tuple(models), table=table, errors=errors)
 
 
-def _checked(
-    provider: Provider, names: Sequence[str], found: Mapping[str, Sequence[Point]]
-) -> dict[str, StoredChecks]:
+def _model_names(listed: Iterable[str]) -> list[str]:
+    """Names of the models that have overviews."""
+    names = {overview_of(tag) for tag in listed}
+    return sorted((name for name in names if name is not None), key=natural)
+
+
+class _Points(NamedTuple):
+    """The records of the series of a model."""
+
+    kept: Kept
+    nonfinite: tuple[Point, ...]
+    checks: tuple[Point, ...]
+
+
+def _points_of(provider: Provider, run: str, names: Sequence[str]) -> dict[str, _Points]:
+    """Name of a model -> its records."""
+    series = [tags.prefix(name) + tag for name in names for tag in _SERIES]
+    found = provider.points(PLUGIN_NAME, run, series)
+    points = {}
+    for name in names:
+        prefix = tags.prefix(name)
+        own, firsts, nonfinite, checks = [tuple(found.get(prefix + tag, ())) for tag in _SERIES]
+        kept = Kept(own, firsts)
+        points[name] = _Points(kept, nonfinite, checks)
+    return points
+
+
+def _checked(provider: Provider, points: Mapping[str, _Points]) -> dict[str, StoredChecks]:
     """What the newest record of each model says of it; a damaged one is left out."""
-    series = {name: found.get(tags.prefix(name) + tags.CHECKS, ())[-1:] for name in names}
-    newest = {name: (of[0], 0) for name, of in series.items() if of and of[0].blobs}
+    newest: dict[str, tuple[Point, int]] = {}
+    for name, series in points.items():
+        if series.checks and series.checks[-1].blobs:
+            newest[name] = (series.checks[-1], 0)
     blobs = provider.blobs(list(newest.values()))
-    read = zip(newest, (attempted(unpack_checks, blob) for blob in blobs), strict=True)
-    return {name: one for name, one in read if not isinstance(one, FormatError)}
+    checked = {}
+    for name, blob in zip(newest, blobs, strict=True):
+        stored = attempted(unpack_checks, blob)
+        if not isinstance(stored, FormatError):
+            checked[name] = stored
+    return checked
+
+
+def _lost_steps(
+    points: Mapping[str, _Points], checked: Mapping[str, StoredChecks]
+) -> frozenset[int]:
+    """Steps at which findings begin that TensorBoard has dropped."""
+    begins: set[int] = set()
+    for stored in checked.values():
+        for finding in stored.findings:
+            if finding.since_step is not None:
+                begins.add(finding.since_step)
+    kept: set[int] = set()
+    for series in points.values():
+        begins.update(point.step for point in series.nonfinite)
+        kept.update(point.step for point in series.kept.points)
+    return frozenset(begins - kept)
 
 
 def _read_model(
-    provider: Provider,
-    run: str,
-    name: str,
-    found: Mapping[str, Sequence[Point]],
-    before: ModelOverview | None,
+    provider: Provider, run: str, name: str, series: _Points, before: ModelOverview | None
 ) -> ModelOverview | dict[int, str]:
     """Parse the records of a model; if there are the same as before, what was read of them.
 
     Returns:
         The overview, or for each step why its record cannot be read if none can.
     """
-    series = (tuple(found.get(tags.prefix(name) + tag, ())) for tag in _SERIES[:3])
-    own, firsts, nonfinite = series
-    kept = Kept(own, firsts)
-    points = kept.points
+    points = series.kept.points
     times = {point.step: point.wall_time for point in points}
-    told = _first_nonfinite(provider, name, nonfinite)
-    if before is not None and (before.stamps, before.table.first_nonfinite) == (times, told):
-        return before
-    blobs = iter(provider.blobs([(point, i) for point in points for i in range(3)]))
-    known = {p.step: attempted(unpack_overview, [next(blobs) for _ in range(3)]) for p in points}
-    overviews = [(s, of) for s in times if isinstance(of := known[s], OverviewStep)]
-    errors = {step: str(of) for step in times if isinstance(of := known[step], FormatError)}
-    table = health_of(run, name, overviews, told, columns=COLUMNS, times=times)
+    nonfinite = _first_nonfinite(provider, name, series.nonfinite)
+    if before is not None:
+        is_same = before.table.first_nonfinite == nonfinite
+        if is_same and before.stamps == times:
+            return before
+    overviews = []
+    errors = {}
+    inputs = {}
+    for step, overview in _read_overviews(provider, points).items():
+        if isinstance(overview, FormatError):
+            errors[step] = str(overview)
+            continue
+        overviews.append((step, overview))
+        if overview.network_input:
+            inputs[step] = overview.network_input
+    table = health_of(run, name, overviews, nonfinite, columns=COLUMNS, times=times)
     if table is None:
         return errors
-    return ModelOverview(
-        name,
-        kept,
-        replace(table, errors=errors),
-        newest=overviews[-1][1],
-        inputs={step: of.network_input for step, of in overviews if of.network_input},
-    )
+    _, newest = overviews[-1]
+    table = replace(table, errors=errors)
+    return ModelOverview(name, series.kept, table, newest, inputs)
+
+
+def _read_overviews(
+    provider: Provider, points: Sequence[Point]
+) -> dict[int, OverviewStep | FormatError]:
+    """Step -> its record, or why it cannot be read."""
+    asked = []
+    for point in points:
+        asked += [(point, 0), (point, 1), (point, 2)]
+    blobs = iter(provider.blobs(asked))
+    read = {}
+    for point in points:
+        record = [next(blobs), next(blobs), next(blobs)]
+        read[point.step] = attempted(unpack_overview, record)
+    return read
 
 
 def _first_nonfinite(
@@ -201,8 +275,8 @@ def _first_nonfinite(
     """The earliest record of a first non-finite value; a restarted run has several."""
     blobs = provider.blobs([(point, 0) for point in points if point.blobs])
     found = [attempted(unpack_nonfinite, [blob], name) for blob in blobs]
-    readable = [one for one in found if not isinstance(one, FormatError)]
-    return min(readable, key=lambda one: one.step, default=None)
+    readable = [first for first in found if not isinstance(first, FormatError)]
+    return min(readable, key=lambda first: first.step, default=None)
 
 
 def _bytes(overview: RunOverview) -> int:
@@ -210,6 +284,8 @@ def _bytes(overview: RunOverview) -> int:
     tables = [model.table for model in overview.models]
     if len(tables) > 1 and overview.table is not None:
         tables.append(overview.table)
-    columns = sum(column.nbytes for table in tables for column in table.columns.values())
-    rows = sum(len(table.rows) for table in tables)
-    return columns + 700 * rows + 100 * len(overview.tags)
+    total = 100 * len(overview.tags)
+    for table in tables:
+        total += 700 * len(table.rows)
+        total += sum(column.nbytes for column in table.columns.values())
+    return total

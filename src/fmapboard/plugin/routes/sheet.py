@@ -439,7 +439,7 @@ def _input(pictures: Mapping[int, Bytes8], steps: int, cell: int) -> SheetInput:
     for column, picture in pictures.items():
         image = Image.fromarray(picture).convert("RGB")
         small = image.resize((width, height), resampling)
-        pixels[column, :height, :width] = small
+        pixels[column, :height, :width] = np.asarray(small)
     same = None
     if len(pictures) > 1:
         same = all(np.array_equal(first, other) for other in others)
