@@ -89,14 +89,18 @@ def read_rows(output: Array, gradient: Array, dtypes: Dtypes) -> Reading:
     if len(rows) < LEAST_ROWS or not np.isfinite(gradient).all():
         return NOTHING
     # Of rows without a gradient, a loss near 0 and one that is not counted look the same.
-    ahead = np.diff(np.sort(np.delete(output, rows, 0), 1)[:, -2:])
+    others = np.delete(output, rows, 0)
+    ranked = np.sort(others, 1)
+    ahead = np.diff(ranked[:, -2:])
     if (ahead > _SURE).any():
         return NOTHING
+    output = output[rows]
+    gradient = gradient[rows]
     with np.errstate(all="ignore"):
-        for found in _readings(output[rows], gradient[rows], dtypes):
+        for found in _readings(output, gradient, dtypes):
             if found.losses is not None or found.labels is not None:
                 return replace(found, rows=rows)
-        for found in _readings(output[rows], -gradient[rows], dtypes):
+        for found in _readings(output, -gradient, dtypes):
             if found.losses is not None:
                 return replace(found, rows=rows, is_climbed=True)
     return NOTHING
@@ -104,16 +108,17 @@ def read_rows(output: Array, gradient: Array, dtypes: Dtypes) -> Reading:
 
 def rows_with_gradient(gradient: Array) -> Labels:
     """Indices [R] of the rows of [N, C] that are not all 0."""
-    indices: Labels = (gradient != 0).any(1).nonzero()[0]
-    return indices
+    has_gradient = (gradient != 0).any(1)
+    return np.flatnonzero(has_gradient)
 
 
 def _readings(output: Array, gradient: Array, dtypes: Dtypes) -> Iterator[Reading]:
     """Every way in which the gradient can be read; those without labels or losses are none."""
+    kinds = (_log_probabilities, _softmax, _sigmoid, _softmax_twice)
     with_labels = NOTHING
     for rows in _ways_of_rounding(output, gradient, dtypes):
         with_labels = NOTHING
-        for kind in (_log_probabilities, _softmax, _sigmoid, _softmax_twice):
+        for kind in kinds:
             found = kind(rows)
             if found.losses is not None:
                 yield found
@@ -126,10 +131,12 @@ def _ways_of_rounding(output: Array, gradient: Array, dtypes: Dtypes) -> Iterato
     """The rows with probabilities in float32 and, if the output is coarser, in its dtype."""
     exact = Rows(output, gradient, dtypes)
     yield exact
-    if exact.coarse > FLOAT32:
-        yield Rows(output, gradient, dtypes, logp=exact.rounded(exact.logp))
-        by_torch = log_softmax_by_torch(output, dtypes.output)
-        yield Rows(output, gradient, dtypes, logp=by_torch)
+    if exact.coarse <= FLOAT32:
+        return
+    rounded = exact.rounded(exact.logp)
+    yield Rows(output, gradient, dtypes, logp=rounded)
+    by_torch = log_softmax_by_torch(output, dtypes.output)
+    yield Rows(output, gradient, dtypes, logp=by_torch)
 
 
 def _softmax(rows: Rows) -> Reading:
@@ -137,15 +144,19 @@ def _softmax(rows: Rows) -> Reading:
     if rows.classes < 2:
         return NOTHING
     gradient = rows.gradient
-    labels = np.where(gradient == 0, -rows.probability, gradient).argmin(1)
+    probability = rows.probability
+    order = np.where(gradient == 0, -probability, gradient)
+    labels = order.argmin(1)
     hot = rows.one_hot(labels)
     rest = 1 - hot
     # One minus the label's probability, without cancellation.
-    distance = (rows.probability * rest).sum(1)
+    distance = (probability * rest).sum(1)
     rough = (gradient * rest).sum(1) / distance  # [R]
-    noise = rows.noise(rough[:, None], hot)
-    errors = gradient - rough[:, None] * (rows.probability - hot)
-    if (rough > 0).all() and fits(errors, noise):
+    factor = rough[:, None]  # [R, 1]
+    noise = rows.noise(factor, hot)
+    errors = gradient - factor * (probability - hot)
+    is_falling = (rough > 0).all()
+    if is_falling and fits(errors, noise):
         return _hard(rows, labels, distance, noise)
     if rows.classes <= 3:  # with few classes it explains too much
         return NOTHING
@@ -156,17 +167,20 @@ def _hard(rows: Rows, labels: Labels, distance: Array, noise: Array) -> Reading:
     """Cross-entropy with hard labels, or weighted per sample."""
     rest = 1 - rows.one_hot(labels)
     # Of two classes every gradient has this direction; of equal probabilities, that of hinge too.
-    is_visible = rows.classes > 2 and rows.show_probabilities(noise, rest > 0)
-    if rows.classes > 2 and not is_visible:
+    has_several = rows.classes > 2
+    if has_several and not rows.show_probabilities(noise, rest > 0):
         return NOTHING
     ratio = rows.gradient / rows.probability
     weight = (rows.probability / noise) ** 2 * rest
-    scale = (weight * ratio).sum(1) / weight.sum(1)
-    error = 1 / np.sqrt(weight.sum(1)) / scale + rows.unit * (2 - rows.logp.mean(1))
+    total_weight = weight.sum(1)
+    scale = (weight * ratio).sum(1) / total_weight
+    error_of_mean = 1 / np.sqrt(total_weight) / scale
+    error_of_softmax = rows.unit * (2 - rows.logp.mean(1))
+    factors = Factors(scale, error_of_mean + error_of_softmax)
     losses = -rows.at(labels, rows.logp)
     found = Reading("cross-entropy", labels=labels, losses=losses)
-    found = _by_factor(found, Factors(scale, error), labels, losses, distance)
-    if found.losses is None and not is_visible:
+    found = _by_factor(found, factors, labels, losses, distance)
+    if found.losses is None and not has_several:
         return NOTHING
     return found
 
@@ -189,10 +203,11 @@ def _by_factor(
         _, groups, counts = np.unique(labels, return_inverse=True, return_counts=True)
         shared = counts[counts > 1].sum()
         if shared < len(labels) / 2 or not are_equal(factors, groups):
-            linear = Factors(factors.values * np.exp(losses), factors.errors)
+            linear = factors._replace(values=factors.values * np.exp(losses))
+            kind = "weighted per sample"
             if found.kind == "cross-entropy" and are_equal(linear, one_group):
-                return Reading(LossKind.NLL_OF_PROBABILITIES, labels=labels)
-            return Reading("weighted per sample", labels=labels)
+                kind = LossKind.NLL_OF_PROBABILITIES
+            return Reading(kind, labels=labels)
         found = replace(found, kind=f"{found.kind}, class weights")
     near = np.log(distance)
     far = -losses
@@ -203,33 +218,42 @@ def _by_factor(
         return NOTHING
     if not is_independent(factors, groups, near + far):
         return NOTHING
-    is_seen = is_independent(factors, groups, near) or np.ptp(near) < usual_error
-    return found if is_seen else NOTHING
+    if is_independent(factors, groups, near) or np.ptp(near) < usual_error:
+        return found
+    return NOTHING
 
 
 def _log_probabilities(rows: Rows) -> Reading:
     """NLL: the rows are logarithms of probabilities, and only the label has a gradient."""
+    output = rows.output
     gradient = rows.gradient
     if rows.classes < 2:
         return NOTHING
-    if ((gradient != 0).sum(1) != 1).any() or (gradient.min(1) >= 0).any():
+    counts = np.count_nonzero(gradient, axis=1)
+    if (counts != 1).any() or (gradient.min(1) >= 0).any():
         return NOTHING
-    most = MOST * rows.rounding
     labels = gradient.argmin(1)
-    losses = -rows.at(labels, rows.output)
-    factors = Factors(-rows.at(labels, gradient), np.full(rows.size, rows.rounding))
+    errors = np.full(rows.size, rows.rounding)
+    factors = Factors(-rows.at(labels, gradient), errors)
     is_linear = are_equal(factors, np.zeros_like(labels))
-    if (rows.output >= 0).all() and (np.abs(rows.output.sum(1) - 1) <= most).all():
-        return Reading(LossKind.NLL_OF_PROBABILITIES, labels=labels) if is_linear else NOTHING
-    total = np.log(np.exp(rows.output).sum(1))
-    if (np.abs(total) > most * np.abs(rows.output).max(1)).any():
+    tolerance = MOST * rows.rounding
+    deviation = np.abs(output.sum(1) - 1)
+    if (output >= 0).all() and (deviation <= tolerance).all():
+        if not is_linear:
+            return NOTHING
+        return Reading(LossKind.NLL_OF_PROBABILITIES, labels=labels)
+    total = np.log(np.exp(output).sum(1))
+    largest = np.abs(output).max(1)
+    if (np.abs(total) > tolerance * largest).any():
         # A score that is maximized: its label is the prediction in every row.
-        is_score = (labels == predictions(rows.output)).all()
+        is_score = (labels == predictions(output)).all()
         if rows.classes < 3 or is_score or not is_linear:
             return NOTHING
         return Reading(LossKind.NLL_OF_LOGITS, labels=labels)
+    losses = -rows.at(labels, output)
+    distance = -np.expm1(-losses)
     found = Reading("NLL of log-probabilities", labels=labels, losses=losses)
-    read_as = _by_factor(found, factors, labels, losses, -np.expm1(-losses))
+    read_as = _by_factor(found, factors, labels, losses, distance)
     return read_as if read_as.losses is None else found
 
 
@@ -253,17 +277,22 @@ def _fitted_line(rows: Rows) -> _Line:
     """The line through the gradients of all classes but the two with the largest targets."""
     probability = rows.probability
     gradient = rows.gradient
-    targets = probability - gradient / np.median(gradient / probability)
+    usual = np.median(gradient / probability)
+    targets = probability - gradient / usual
     weight = np.ones_like(probability)
     for _ in range(4):
         others = np.ones_like(probability)
-        np.put_along_axis(others, targets.argsort(1)[:, -2:], 0.0, 1)
-        share = weight * others / (weight * others).sum()
+        largest = targets.argsort(1)[:, -2:]  # [R, 2]
+        np.put_along_axis(others, largest, 0.0, 1)
+        share = weight * others
+        share /= share.sum()
         mean_probability = (share * probability).sum()
         mean_gradient = (share * gradient).sum()
         along = probability - mean_probability
         across = gradient - mean_gradient
-        scale = float((share * along * across).sum() / (share * along * along).sum())
+        covariance = (share * along * across).sum()
+        variance = (share * along * along).sum()
+        scale = float(covariance / variance)
         floor = float(mean_probability - mean_gradient / scale)
         targets = probability - gradient / scale
         noise = rows.noise(abs(scale), np.abs(targets))
@@ -271,7 +300,9 @@ def _fitted_line(rows: Rows) -> _Line:
     if abs(floor) * scale < MOST * np.median(noise):
         floor = 0.0
         along = share * probability
-        scale = float((along * gradient).sum() / (along * probability).sum())
+        covariance = (along * gradient).sum()
+        variance = (along * probability).sum()
+        scale = float(covariance / variance)
         targets = probability - gradient / scale
     return _Line(scale, floor, targets, noise)
 
@@ -285,24 +316,34 @@ def _soft(rows: Rows) -> Reading:
     scale, floor, targets, noise = _fitted_line(rows)
     is_other = np.abs(targets - floor) * scale <= MOST * noise
     targets = np.where(is_other, floor, targets)
-    count = int((~is_other).sum(1).max())
-    if not (scale > 0 and 0 <= floor * rows.classes < 0.95 and 0 < count < 3):
+    counts = np.count_nonzero(~is_other, axis=1)
+    most = int(counts.max())
+    if not scale > 0 or most not in (1, 2):
+        return NOTHING
+    smoothing = floor * rows.classes
+    if not 0 <= smoothing < 0.95 or (targets < floor).any():
         return NOTHING
     errors = rows.gradient - scale * (probability - targets)
-    if (targets < floor).any() or not fits(errors[is_other], noise[is_other]):
+    noise_of_others = noise[is_other]
+    if not fits(errors[is_other], noise_of_others):
         return NOTHING
     missing = (targets.sum(1) - 1) * scale  # the targets of a row sum to 1
-    of_row = np.sqrt((noise**2).sum(1)) + scale * rows.unit * (2 - rows.logp.mean(1))
-    if not fits(missing, of_row) or not rows.show_probabilities(noise, is_other):
+    noise_of_row = np.sqrt((noise**2).sum(1))
+    noise_of_row += scale * rows.unit * (2 - rows.logp.mean(1))
+    if not fits(missing, noise_of_row):
+        return NOTHING
+    if not rows.show_probabilities(noise, is_other):
         return NOTHING
     # What a power of the probability, as a temperature makes it, would add to the line.
-    spread = np.log(probability[is_other]).std()
-    bend = np.median(spread**2 / 2 * scale * probability[is_other])
-    if floor and bend <= SHOWS / 2 * np.median(noise[is_other]):
+    probability_of_others = probability[is_other]
+    spread = np.log(probability_of_others).std()
+    bend = np.median(spread**2 / 2 * scale * probability_of_others)
+    if floor and bend <= SHOWS / 2 * np.median(noise_of_others):
         return NOTHING
     losses = -(targets * rows.logp).sum(1)
-    if count == 1 and floor:
-        return Reading("cross-entropy, smoothing", labels=targets.argmax(1), losses=losses)
+    if most == 1 and floor:
+        labels = targets.argmax(1)
+        return Reading("cross-entropy, smoothing", labels=labels, losses=losses)
     return Reading("cross-entropy, mixed labels", losses=losses)
 
 
@@ -311,23 +352,27 @@ def _sigmoid(rows: Rows) -> Reading:
     output = rows.output
     gradient = rows.gradient
     sigmoid = 1 / (1 + np.exp(-output))
-    is_one = (gradient < 0) | ((gradient == 0) & (sigmoid > 0.5))  # saturated: no gradient left
-    distance = 1 / (1 + np.exp(np.where(is_one, output, -output)))  # |sigmoid - target|
+    is_saturated = (gradient == 0) & (sigmoid > 0.5)  # no gradient left
+    is_one = (gradient < 0) | is_saturated
+    wrong = np.where(is_one, -output, output)  # the logit of the other label
     if rows.is_rounded:
         distance = np.abs(rows.rounded(sigmoid) - is_one)
+    else:
+        distance = 1 / (1 + np.exp(-wrong))  # |sigmoid - target|
+    size = np.abs(gradient)
     is_far = distance >= np.median(distance)
-    scale = float(np.median(np.abs(gradient[is_far]) / distance[is_far]))
+    scale = float(np.median(size[is_far] / distance[is_far]))
     if not scale > 0:
         return NOTHING
     noise = scale * rows.unit * (1 + 2 * distance) + rows.own
-    if not fits(np.abs(gradient) - scale * distance, noise):
+    if not fits(size - scale * distance, noise):
         return _beyond_1(rows, sigmoid)
-    is_clear = np.abs(gradient) > MOST * noise
-    if is_clear.sum() < LEAST_ROWS or not _has_one_factor(
-        np.abs(gradient[is_clear]), distance[is_clear], noise[is_clear]
-    ):
+    is_clear = size > MOST * noise
+    if is_clear.sum() < LEAST_ROWS:
         return NOTHING
-    losses = np.logaddexp(0, np.where(is_one, -output, output)).mean(1)
+    if not _has_one_factor(size[is_clear], distance[is_clear], noise[is_clear]):
+        return NOTHING
+    losses = np.logaddexp(0, wrong).mean(1)
     labels: Labels | None = None
     if rows.classes == 1:
         labels = is_one[:, 0].astype(np.intp)
@@ -361,16 +406,22 @@ def _beyond_1(rows: Rows, sigmoid: Array) -> Reading:
     is_zero: Mask = gradient > 0
     if rows.classes > 1 or is_zero.sum() < LEAST_ROWS // 2:
         return NOTHING
-    scale = float(np.median(gradient[is_zero] / sigmoid[is_zero]))
-    targets = np.where(is_zero, 0.0, np.round(sigmoid - gradient / scale))
+    gradient_at_zero = gradient[is_zero]
+    scale = float(np.median(gradient_at_zero / sigmoid[is_zero]))
+    nearest = np.round(sigmoid - gradient / scale)
+    targets = np.where(is_zero, 0.0, nearest)
     if not 2 <= targets.max() <= _MOST_LABEL:
         return NOTHING
-    noise = scale * rows.unit * (1 + 2 * np.abs(sigmoid - targets)) + 2 * rows.own
-    off = gradient - scale * (sigmoid - targets)
-    around = gradient[is_zero] - np.median(gradient[is_zero])
-    if not fits(off, noise) or fits(around, noise[is_zero]):
+    difference = sigmoid - targets
+    noise = scale * rows.unit * (1 + 2 * np.abs(difference))
+    noise += 2 * rows.own
+    if not fits(gradient - scale * difference, noise):
         return NOTHING
-    return Reading(LossKind.BEYOND_1, labels=targets[:, 0].astype(np.intp))
+    around = gradient_at_zero - np.median(gradient_at_zero)
+    if fits(around, noise[is_zero]):
+        return NOTHING
+    labels = targets[:, 0].astype(np.intp)
+    return Reading(LossKind.BEYOND_1, labels=labels)
 
 
 def _softmax_twice(rows: Rows) -> Reading:
@@ -381,14 +432,16 @@ def _softmax_twice(rows: Rows) -> Reading:
     """
     if rows.classes < 3:
         return NOTHING
-    labels = (rows.gradient / rows.probability).argmin(1)
+    ratio = rows.gradient / rows.probability
+    labels = ratio.argmin(1)
     hot = rows.one_hot(labels)
     twice = np.exp(rows.probability)
     twice /= twice.sum(1, keepdims=True)
     errors, factors = _behind_softmax(rows, twice - hot)
-    if not (fits(errors, np.ones(1)) and (factors.values > 0).all()):
+    if not fits(errors, np.ones(1)) or not (factors.values > 0).all():
         return NOTHING
-    for other in (rows.probability, np.zeros_like(hot)):
+    others = (rows.probability, np.zeros_like(hot))
+    for other in others:
         errors, _ = _behind_softmax(rows, other - hot)
         if not np.sqrt(np.mean(errors**2)) > SHOWS:
             return NOTHING
@@ -396,7 +449,9 @@ def _softmax_twice(rows: Rows) -> Reading:
     losses = -np.log(right)
     found = Reading(LossKind.SOFTMAX_TWICE, labels=labels, losses=losses)
     found = _by_factor(found, factors, labels, losses, 1 - right)
-    return found if found.kind == LossKind.SOFTMAX_TWICE else NOTHING
+    if found.kind != LossKind.SOFTMAX_TWICE:
+        return NOTHING
+    return found
 
 
 def _behind_softmax(rows: Rows, behind: Array) -> tuple[Array, Factors]:
@@ -411,19 +466,28 @@ def _behind_softmax(rows: Rows, behind: Array) -> tuple[Array, Factors]:
     """
     probability = rows.probability
     magnitude = np.abs(behind)
-    expected = probability * (behind - (probability * behind).sum(1, keepdims=True))
-    size = probability * (magnitude + (probability * magnitude).sum(1, keepdims=True))
+    mean = (probability * behind).sum(1, keepdims=True)
+    mean_magnitude = (probability * magnitude).sum(1, keepdims=True)
+    expected = probability * (behind - mean)
+    size = probability * (magnitude + mean_magnitude)
+    relative = rows.of_probability + 2 * rows.unit
     weight = size**-2.0
     for _ in range(2):
-        scale = (weight * rows.gradient * expected).sum(1) / (weight * expected**2).sum(1)
-        relative = rows.of_probability + 2 * rows.unit
-        noise = np.abs(scale)[:, None] * size * relative + rows.own
+        covariance = (weight * rows.gradient * expected).sum(1)
+        variance = (weight * expected**2).sum(1)
+        scale = covariance / variance
+        scale_of_row = scale[:, None]  # [R, 1]
+        noise = np.abs(scale_of_row) * size * relative + rows.own
         weight = noise**-2.0
-    error = 1 / np.sqrt((weight * expected**2).sum(1)) / np.abs(scale) + 4 * rows.unit
-    deviations = (rows.gradient - scale[:, None] * expected) / noise
+    variance = (weight * expected**2).sum(1)
+    error = 1 / np.sqrt(variance) / np.abs(scale) + 4 * rows.unit
+    deviations = (rows.gradient - scale_of_row * expected) / noise
     return deviations, Factors(scale, error)
 
 
 def predictions(rows: Array) -> Labels:
     """[R, C] -> the most probable class of each row, [R]; of one unit 1 if it is positive."""
-    return rows.argmax(1) if rows.shape[1] > 1 else (rows[:, 0] > 0).astype(np.intp)
+    if rows.shape[1] > 1:
+        return rows.argmax(1)
+    is_positive = rows[:, 0] > 0
+    return is_positive.astype(np.intp)
