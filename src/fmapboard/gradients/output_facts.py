@@ -76,57 +76,69 @@ class OutputReader:
             why = NoLoss.SEVERAL if output.passes > 1 else NoLoss.NO_GRADIENT
             return ReadOutput(None, no_loss=why)
         facts = OutputFacts(output.name, output.shape)
-        gradients = in_float64(output.gradient).reshape(output.values.shape)
+        gradients = in_float64(output.gradient)
         values = in_float64(output.values)
         if not output.shape:  # the loss itself
             loss = float(values)
-            facts = replace(facts, loss=loss if isfinite(loss) else None)
-            return ReadOutput(replace(facts, is_climbed=bool(gradients < 0)))
+            is_climbed = bool(gradients < 0)
+            known_loss = loss if isfinite(loss) else None
+            return ReadOutput(replace(facts, loss=known_loss, is_climbed=is_climbed))
         if values.ndim == 1:
             values = values[:, None]  # [n, 1]
-            gradients = gradients[:, None]
+        gradients = gradients.reshape(values.shape)
         is_finite = np.isfinite(values)
         finite = values[is_finite]
         if finite.size:
-            facts = replace(facts, low=float(finite.min()), high=float(finite.max()))
-        spread = _spread(values.reshape(len(values), -1))
-        facts = replace(facts, rows=len(values), spread=spread)
+            low = float(finite.min())
+            high = float(finite.max())
+            facts = replace(facts, low=low, high=high)
+        units = values.reshape(len(values), -1)  # [n, U]
+        facts = replace(facts, rows=len(values), spread=_spread(units))
         if not is_finite.all():
             return ReadOutput(facts, no_loss=NoLoss.NOT_CERTAIN)
         dtypes = Dtypes(output.values.dtype, output.gradient.dtype)
-        return self._read_finite(output, facts, _StepRows(values, gradients, dtypes))
+        step = _StepRows(values, gradients, dtypes)
+        return self._read_finite(output, facts, step)
 
     def _read_finite(
         self, output: PendingOutput, facts: OutputFacts, step: _StepRows
     ) -> ReadOutput:
         """As ``read``, of finite values [n, C, ...]."""
+        values = step.output
+        gradient = step.gradient
         found = list(self._readings(output.name, step))
-        certain = [(rows, one) for rows, one in found if one.kind != "not certain"]
-        if not certain and np.isfinite(step.gradient).all():
+        certain = [pair for pair in found if pair[1].kind != "not certain"]
+        if not certain and np.isfinite(gradient).all():
             facts = replace(
                 facts,
-                pulled=share_pulled(step.output, step.gradient),
-                target=common_target(step.output, step.gradient),
-                is_pulled_apart=are_pulled_apart(step.output, step.gradient),
-                away=distance_away(step.output, step.gradient, prod(output.shape)),
+                pulled=share_pulled(values, gradient),
+                target=common_target(values, gradient),
+                is_pulled_apart=are_pulled_apart(values, gradient),
+                away=distance_away(values, gradient, prod(output.shape)),
             )
-        no_loss = self._why_not(output, [one for _, one in found])
+        no_loss = self._why_not(output, [reading for _, reading in found])
         if len(found) > 1 and len(certain) != 1:  # the class axis is not known
             return ReadOutput(facts, no_loss=no_loss or NoLoss.NOT_CERTAIN)
-        rows, reading = (certain or found)[0]
-        slack = max(2 * torch.finfo(step.dtypes.output).eps, 1e-5)
+        candidates = certain or found
+        rows, reading = candidates[0]
+        rounding = torch.finfo(step.dtypes.output).eps
+        slack = max(2 * rounding, 1e-5)
         facts = _with_reading(facts, rows, reading, slack)
-        return ReadOutput(facts, _hard_images(output, rows, reading), no_loss)
+        images = _hard_images(output, rows, reading)
+        return ReadOutput(facts, images, no_loss)
 
     def _readings(self, name: str, step: _StepRows) -> Iterator[tuple[Array, Reading]]:
         """For each axis that may be that of the classes, the rows and what they show."""
-        for axis in (1, 2) if step.output.ndim == 3 else (1,):
+        axes = (1, 2) if step.output.ndim == 3 else (1,)
+        for axis in axes:
             rows = _rows_of(step.output, axis)
-            own = _StepRows(rows, _rows_of(step.gradient, axis), step.dtypes)
-            if len(rows) < LEAST_ROWS:
-                yield rows, self._read_with_earlier((name, axis), own)
+            gradient = _rows_of(step.gradient, axis)
+            if len(rows) >= LEAST_ROWS:
+                reading = read_rows(rows, gradient, step.dtypes)
             else:
-                yield rows, read_rows(own.output, own.gradient, own.dtypes)
+                own = _StepRows(rows, gradient, step.dtypes)
+                reading = self._read_with_earlier((name, axis), own)
+            yield rows, reading
 
     def _read_with_earlier(self, key: tuple[str, int], step: _StepRows) -> Reading:
         """What the rows of a small batch show, together with those of the steps before."""
@@ -139,59 +151,73 @@ class OutputReader:
         while _count(steps[1:]) >= LEAST_ROWS:
             steps = steps[1:]
         self._earlier[key] = steps
-        output = np.concatenate([one.output for one in steps])
-        gradient = np.concatenate([one.gradient for one in steps])
+        outputs = [rows.output for rows in steps]
+        gradients = [rows.gradient for rows in steps]
+        output = np.concatenate(outputs)
+        gradient = np.concatenate(gradients)
         found = read_rows(output, gradient, step.dtypes)
-        return _of_last(found, len(step.output), len(output))
+        return _since(found, first=len(output) - len(step.output))
 
     def _why_not(self, output: PendingOutput, readings: list[Reading]) -> str | None:
         """Why the loss of an output is not known; None if it is."""
-        if any(one.kind not in ("not certain", "weighted per sample") for one in readings):
+        kinds = {reading.kind for reading in readings}
+        if not kinds <= {"not certain", "weighted per sample"}:
             return None
         if output.passes > 1:
             return NoLoss.SEVERAL
-        known = [steps for key, steps in self._earlier.items() if key[0] == output.name]
-        if known and all(_count(steps) < LEAST_ROWS for steps in known):
+        counts = []
+        for (name, _), steps in self._earlier.items():
+            if name == output.name:
+                counts.append(_count(steps))
+        if counts and max(counts) < LEAST_ROWS:
             return NoLoss.FEW_ROWS
         return NoLoss.NOT_CERTAIN
 
 
-def _are_alike(one: _StepRows, other: _StepRows) -> bool:
+def _are_alike(earlier: _StepRows, step: _StepRows) -> bool:
     """True if the rows of two steps may be put together."""
-    return one.output.shape == other.output.shape and one.dtypes == other.dtypes
+    return earlier.output.shape == step.output.shape and earlier.dtypes == step.dtypes
 
 
 def _count(steps: tuple[_StepRows, ...]) -> int:
     """Number of rows with a gradient."""
-    return sum(len(rows_with_gradient(step.gradient)) for step in steps)
+    count = 0
+    for step in steps:
+        count += len(rows_with_gradient(step.gradient))
+    return count
 
 
-def _of_last(found: Reading, count: int, total: int) -> Reading:
-    """What was read of the last ``count`` of ``total`` rows; nothing if none has a gradient."""
-    first = total - count
+def _since(found: Reading, first: int) -> Reading:
+    """What was read of the rows from number ``first`` on; nothing if none has a gradient."""
     is_own = found.rows >= first
     if not is_own.any():
         return NOTHING
-    return replace(
-        found,
-        rows=found.rows[is_own] - first,
-        labels=None if found.labels is None else found.labels[is_own],
-        losses=None if found.losses is None else found.losses[is_own],
-    )
+    rows = found.rows[is_own] - first
+    labels = found.labels
+    losses = found.losses
+    if labels is not None:
+        labels = labels[is_own]
+    if losses is not None:
+        losses = losses[is_own]
+    return replace(found, rows=rows, labels=labels, losses=losses)
 
 
 def _rows_of(values: Array, axis: int) -> Array:
     """[n, C, ...] with the classes on an axis -> [R, C]."""
-    rows = np.moveaxis(values, axis, -1).reshape(-1, values.shape[axis])
-    return rows[:: ceil_div(len(rows), MAX_ROWS)]
+    classes_last = np.moveaxis(values, axis, -1)  # [n, ..., C]
+    rows = classes_last.reshape(-1, values.shape[axis])  # [n*..., C]
+    step = ceil_div(len(rows), MAX_ROWS)
+    return rows[::step]
 
 
 def _spread(units: Array) -> float | None:
     """Mean over the units of [n, U] of (standard deviation) / (mean magnitude)."""
     if len(units) < 2 or not np.isfinite(units).all():
         return None
-    magnitude = np.abs(units).mean(0)
-    return float((units.std(0) / np.where(magnitude > 0, magnitude, 1.0)).mean())
+    magnitude = np.abs(units).mean(0)  # [U]
+    magnitude[magnitude == 0] = 1.0
+    relative = units.std(0) / magnitude
+    return float(relative.mean())
 
 
 def _with_reading(facts: OutputFacts, rows: Array, found: Reading, slack: float) -> OutputFacts:
@@ -207,20 +233,23 @@ def _with_reading(facts: OutputFacts, rows: Array, found: Reading, slack: float)
         is_climbed=found.is_climbed,
         classes=rows.shape[1],
     )
+    labels = found.labels
     if found.losses is not None:
-        is_twice = rows_are == "probabilities" and found.kind.startswith("cross-entropy")
-        is_twice = is_twice or found.kind == LossKind.SOFTMAX_TWICE
+        is_twice = found.kind == LossKind.SOFTMAX_TWICE
+        if rows_are == "probabilities" and found.kind.startswith("cross-entropy"):
+            is_twice = True
         loss = float(found.losses.mean())
         facts = replace(facts, loss=loss, is_softmax_of_softmax=is_twice)
-    labels = found.labels
+        if labels is not None:
+            is_right = predicted[found.rows] == labels
+            facts = replace(facts, accuracy=float(is_right.mean()))
     if labels is None:
         return facts
-    if found.losses is not None:
-        is_right = predicted[found.rows] == labels
-        facts = replace(facts, accuracy=float(is_right.mean()))
-    facts = replace(facts, labels=tuple(Counter(labels.tolist()).most_common(MAX_NAMES)))
+    counts = Counter(labels.tolist())
+    facts = replace(facts, labels=tuple(counts.most_common(MAX_NAMES)))
     if len(facts.shape) < 3:
-        facts = replace(facts, label_changes=int((labels[1:] != labels[:-1]).sum()))
+        is_change = labels[1:] != labels[:-1]
+        facts = replace(facts, label_changes=int(is_change.sum()))
     return facts
 
 
@@ -228,34 +257,41 @@ def _rows_are(rows: Array, slack: float) -> str:
     """What all rows of [R, C] are, as in ``OutputFacts.rows_are``; sums may be off by slack."""
     is_positive = bool((rows >= 0).all())
     if rows.shape[1] > 1:
-        if is_positive and (np.abs(rows.sum(1) - 1) <= slack).all():
+        deviation = np.abs(rows.sum(1) - 1)
+        if is_positive and (deviation <= slack).all():
             return "probabilities"
         top = rows.max(1)
-        total = np.abs(top + np.log(np.exp(rows - top[:, None]).sum(1)))
-        if (total <= slack * np.abs(rows).max(1)).all():
+        exponentials = np.exp(rows - top[:, None])
+        log_total = top + np.log(exponentials.sum(1))
+        largest = np.abs(rows).max(1)
+        if (np.abs(log_total) <= slack * largest).all():
             return "log-probabilities"
     return "never negative" if is_positive else "any"
 
 
 def _hard_images(output: PendingOutput, rows: Array, found: Reading) -> tuple[HardImage, ...]:
     """The images with the highest loss, highest first; none without labels and losses."""
-    if output.hardest is None or output.images is None:
+    hardest = output.hardest
+    labels = found.labels
+    losses = found.losses
+    if hardest is None or output.images is None:
         return ()
-    if found.labels is None or found.losses is None:
+    if labels is None or losses is None:
         return ()
     place = {int(row): number for number, row in enumerate(found.rows)}
     predicted = predictions(rows)[found.rows]
     samples = found.rows * output.steps[0]
     images = in_float64(output.images).astype(np.float32)
-    chosen = [place[row] for row in output.hardest.tolist() if row in place]
-    kept = [
-        HardImage(
+    chosen = [place[row] for row in hardest.tolist() if row in place]
+    kept = list[HardImage]()
+    for number, image in zip(chosen, images, strict=False):
+        hard = HardImage(
             image,
-            int(samples[number]),
-            int(found.labels[number]),
-            int(predicted[number]),
-            float(found.losses[number]),
+            sample=int(samples[number]),
+            label=int(labels[number]),
+            prediction=int(predicted[number]),
+            loss=float(losses[number]),
         )
-        for number, image in zip(chosen, images, strict=False)
-    ]
-    return tuple(sorted(kept, key=lambda image: -image.loss))
+        kept.append(hard)
+    kept.sort(key=lambda hard: -hard.loss)
+    return tuple(kept)
