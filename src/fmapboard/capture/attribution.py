@@ -97,16 +97,19 @@ class PendingAttributions(NamedTuple):
         Args:
             drawn: the input images that the step draws, used unless ``images`` has others.
         """
-        images = tuple(image.to_host() for image in self.images) or drawn
-        of_sample = {image.sample: image for image in images}
+        if self.images:
+            drawn = tuple(image.to_host() for image in self.images)
+        of_sample = {image.sample: image for image in drawn}
         scale = 1.0 if self.scale is None else float(self.scale)
         found = list[Attribution]()
         for part in self.parts:
-            for sample, norm in enumerate(part.norms.tolist()):
+            norms = part.norms.tolist()
+            for sample, norm in enumerate(norms):
+                negative = part.negative[sample].cpu().numpy()
                 attribution = Attribution(
                     layer_call=part.layer_call,
                     sample=sample,
-                    heat=part.negative[sample].cpu().numpy() / -scale,
+                    heat=negative / -scale,
                     gradient=norm / scale,
                     batch=part.batch,
                     image=of_sample.get(sample),
@@ -253,10 +256,13 @@ class AttributionPass(CaptureListener):
             if tensor is None or not is_observable(tensor) or tensor.is_complex():
                 return
             axes, size = self._seen(layer_call.label, tensor, module)
-            if role == "linear" or (role == "block" and not ends_in_function(tensor)):
+            if role == "linear" or size is None or not tensor.requires_grad:
                 return
-            if tensor.requires_grad and size is not None and _is_alike(size, self._aspect):
-                kept = _Kept(layer_call, role, weakref.ref(tensor), axes.tokens, size)
+            if role == "block" and not ends_in_function(tensor):
+                return
+            if _is_alike(size, self._aspect):
+                output = weakref.ref(tensor)
+                kept = _Kept(layer_call, role, output, axes.tokens, size)
                 if not self.layers.selects or self._is_selected(kept):
                     self._keep(kept, tensor, axes)
 
@@ -264,11 +270,15 @@ class AttributionPass(CaptureListener):
         self, scale: Factor | None, images: tuple[PendingInputImage, ...]
     ) -> PendingAttributions:
         """What was collected; see ``PendingAttributions`` for the arguments."""
+        overtaken = self.layers.overtaken
         for size, last in self._last.items():
-            self.layers.overtaken.discard((last.layer_call.label, size))
+            label = last.layer_call.label
+            overtaken.discard((label, size))
         self._tell_about_outputs()
-        found = tuple(kept.found for kept in self._kept if kept.found is not None)
-        return PendingAttributions(found, scale, images) if found else PendingAttributions()
+        found = [kept.found for kept in self._kept if kept.found is not None]
+        if not found:
+            return PendingAttributions()
+        return PendingAttributions(tuple(found), scale, images)
 
     def _seen(self, label: str, tensor: Tensor, module: nn.Module) -> Seen:
         """What is known of an output."""
@@ -280,14 +290,19 @@ class AttributionPass(CaptureListener):
             axes = self._axes(tensor, module)
             with aside(tensor.device.type):
                 maps = self._first_samples(tensor, axes)
-            size = None if maps is None else (maps.shape[2], maps.shape[3])
+            size = None
+            if maps is not None:
+                height, width = maps.shape[2:]
+                size = (height, width)
             known[key] = axes, size
-        self._axes_before = tensor.shape, known[key][0]
-        return known[key]
+        seen = known[key]
+        self._axes_before = tensor.shape, seen[0]
+        return seen
 
     def _axes(self, tensor: Tensor, module: nn.Module) -> Axes:
         """The axes of an output; an activation keeps those of the layer before it."""
-        if next(module.parameters(), None) is None and self._axes_before is not None:
+        has_parameters = next(module.parameters(), None) is not None
+        if self._axes_before is not None and not has_parameters:
             shape, before = self._axes_before
             if shape == tensor.shape:
                 return before
@@ -304,11 +319,15 @@ class AttributionPass(CaptureListener):
         """
         tensor = tensor.detach()
         if axes.batch is not None:
-            samples = min(self.layers.samples, tensor.shape[axes.batch])
+            batch = tensor.shape[axes.batch]
+            samples = min(self.layers.samples, batch)
             tensor = tensor.narrow(axes.batch, 0, samples)
         view = as_maps(tensor, axes, self._reduce.sequences)
         maps = view.maps if view.patches is None else view.patches
-        return maps if maps.dim() == 4 and maps.shape[2] * maps.shape[3] > 1 else None
+        if maps.dim() != 4:
+            return None
+        height, width = maps.shape[2:]
+        return maps if height * width > 1 else None
 
     def _keep(self, kept: _Kept, tensor: Tensor, axes: Axes) -> None:
         """Copy an output and follow its gradient."""
@@ -321,14 +340,18 @@ class AttributionPass(CaptureListener):
 
     def _is_selected(self, kept: _Kept) -> bool:
         """Whether an output is the last activation of its resolution, as far as is known."""
-        last = self._last.get(kept.size)
-        if last is not None and not _overtakes(kept, last):
-            return False
-        self._last[kept.size] = kept
+        size = kept.size
+        overtaken = self.layers.overtaken
+        last = self._last.get(size)
         if last is not None:
-            self.layers.overtaken.add((last.layer_call.label, kept.size))
+            if not _overtakes(kept, last):
+                return False
+            label = last.layer_call.label
+            overtaken.add((label, size))
             last.drop()
-        return (kept.layer_call.label, kept.size) not in self.layers.overtaken
+        self._last[size] = kept
+        label = kept.layer_call.label
+        return (label, size) not in overtaken
 
     def _follow(self, kept: _Kept, tensor: Tensor, axes: Axes) -> None:
         """Compute the attribution in the backward pass, of the sum if there are several."""
@@ -346,20 +369,30 @@ class AttributionPass(CaptureListener):
                 kept.activation = None
             if gradient is not None and activation is not None:
                 with aside(gradient.device.type, activation.nbytes):
-                    parts = heat(gradient, activation)
-                kept.found = PendingAttribution(layer_call, *parts, batch, kept.tokens, passes)
+                    negative, norms = heat(gradient, activation)
+                kept.found = PendingAttribution(
+                    kept.layer_call,
+                    negative,
+                    norms,
+                    batch=batch,
+                    tokens=kept.tokens,
+                    passes=passes,
+                )
             elif kept.found is not None:
-                unused = PassCount(1, 2) if passes == ONE_PASS else passes
-                kept.found = kept.found._replace(passes=unused)
+                if passes == ONE_PASS:
+                    passes = PassCount(1, 2)
+                kept.found = kept.found._replace(passes=passes)
 
-        layer_call = kept.layer_call
         self.sums.follow("attribution", tensor, first, record)
 
     def _tell_about_outputs(self) -> None:
         """Say where no activation module runs behind the layer that is shown."""
-        own = [kept for kept in self._kept if kept.role in ("convolution", "norm")]
-        found = [kept for kept in own if kept.found is not None and not kept.found.tokens]
-        names = [kept.layer_call.label for kept in found]
+        names = []
+        for kept in self._kept:
+            is_activation = kept.role not in ("convolution", "norm")
+            if is_activation or kept.found is None or kept.tokens:
+                continue
+            names.append(kept.layer_call.label)
         if names:
             self._guard.hint(
                 "attribution without activation",
@@ -371,7 +404,9 @@ class AttributionPass(CaptureListener):
 
 def _is_alike(size: Size, aspect: float) -> bool:
     """True if maps of this size may be maps of an input with this height divided by its width."""
-    return 1 / _MOST_STRETCHED <= size[0] / size[1] / aspect <= _MOST_STRETCHED
+    height, width = size
+    stretched = height / width / aspect
+    return 1 / _MOST_STRETCHED <= stretched <= _MOST_STRETCHED
 
 
 def _overtakes(new: _Kept, last: _Kept) -> bool:

@@ -60,7 +60,8 @@ class PendingInputImage(NamedTuple):
 
     def to_host(self) -> InputImage:
         """Wait for the device, copy to the host and average down."""
-        drawn, block = shrink(self.values.cpu().numpy(), MAX_SIDE)
+        values = self.values.cpu().numpy()
+        drawn, block = shrink(values, MAX_SIDE)
         return InputImage(self.sample, drawn, self.normalization, self.block * block)
 
 
@@ -85,19 +86,23 @@ def input_images(
     batch = image_batch(arguments, sequences=sequences, depth=depth)
     if batch is None or most == 0:
         return []
-    known = normalization is not None and len(normalization[0]) == batch.shape[1]
-    undone = normalization if known else None
+    channels = batch.shape[1]
+    if normalization is not None and len(normalization[0]) != channels:
+        normalization = None
     block = 1
     with aside(batch.device.type):
         kept = batch[:most].detach()  # [S, C, H, W]
-        if kept.is_cpu or max(kept.shape[2:]) <= MAX_SIDE:
+        is_small = max(kept.shape[2:]) <= MAX_SIDE
+        if kept.is_cpu or is_small:
             kept = kept.to(torch.float32, copy=True)
         else:
-            kept, block = average(kept.to(torch.float32), MAX_SIDE)
-    return [
-        PendingInputImage(sample, image, undone, block)
-        for sample, image in enumerate(kept.unbind())
-    ]
+            wide = kept.to(torch.float32)
+            kept, block = average(wide, MAX_SIDE)
+    images = []
+    for sample, values in enumerate(kept.unbind()):
+        image = PendingInputImage(sample, values, normalization, block)
+        images.append(image)
+    return images
 
 
 def image_batch(arguments: Any, *, sequences: bool, depth: int | None = None) -> Tensor | None:
@@ -106,13 +111,20 @@ def image_batch(arguments: Any, *, sequences: bool, depth: int | None = None) ->
     Of volumes, [N, C, D, H, W], it is one slice. For the arguments see ``input_images``.
     """
     given = tensors(arguments)
-    is_list = [tensor.dim() for tensor in given[:2]] == [3, 3]  # as of detectors
+    axes = [tensor.dim() for tensor in given]
+    is_list = axes[:2] == [3, 3]  # as of detectors
+    may_be_alone = axes[:1] == [3] and not is_list and not sequences
     for number, tensor in enumerate(given):
-        if not is_observable(tensor) or tensor.is_complex() or tensor.dtype == torch.bool:
+        if not is_observable(tensor):
             continue
-        is_alone = tensor.dim() == 3 and number == 0 and not sequences and not is_list
-        batch = tensor[None] if is_alone else tensor
-        if batch.dim() in (4, 5) and batch.shape[1] in (1, 3):
+        if tensor.is_complex() or tensor.dtype == torch.bool:
+            continue
+        batch = tensor
+        if number == 0 and may_be_alone:
+            batch = tensor[None]  # [1, C, H, W]
+        if batch.dim() not in (4, 5):
+            continue
+        if batch.shape[1] in (1, 3):
             return as_pictures(batch, depth)[0]
     return None
 
@@ -153,9 +165,11 @@ class PendingBatch(NamedTuple):
         low, high = self.extremes
         is_constant = (low == high).all(1)  # [N]
         constant = is_constant.nonzero().flatten().tolist()
-        sums = [part.cpu().numpy().astype(np.int64) for part in self.sums]
-        keys = [row.tobytes() for row in np.concatenate(sums, axis=1)]
-        return Compared(tuple(constant), _pairs(keys), _digest_of(keys))
+        sums = [part.cpu().numpy() for part in self.sums]
+        rows = np.concatenate(sums, axis=1, dtype=np.int64)
+        keys = [row.tobytes() for row in rows]
+        pairs = _pairs(keys)
+        return Compared(tuple(constant), pairs, _digest_of(keys))
 
 
 def compared(batch: Tensor) -> PendingBatch:
@@ -178,7 +192,8 @@ def compared(batch: Tensor) -> PendingBatch:
         else:
             planes = images.contiguous().flatten(2)  # [N, C, P]
             low, high = torch.aminmax(planes, dim=2)  # [N, C]
-        return PendingBatch(size, extremes=(low, high), sums=_sums(planes.flatten(1)))
+        sums = _sums(planes.flatten(1))
+        return PendingBatch(size, extremes=(low, high), sums=sums)
 
 
 def _sums(flat: Tensor) -> tuple[Tensor, Tensor]:
@@ -186,15 +201,18 @@ def _sums(flat: Tensor) -> tuple[Tensor, Tensor]:
 
     The first leaves out the last P % k values, the second the first P % (k + 1).
     """
-    whole = _INTEGERS.get(flat.element_size())
+    nbytes = flat.element_size()
+    whole = _INTEGERS.get(nbytes)
     bits = flat if whole is None else flat.view(whole)
-    wide = torch.int64 if flat.element_size() == 8 else torch.int32
-    size = flat.shape[1]
+    wide = torch.int64 if nbytes == 8 else torch.int32
+    count, size = flat.shape
     k = max(1, math.isqrt(size))
-    head = bits[:, : size // k * k]
-    tail = bits[:, size % (k + 1) :]
-    by_k = head.view(len(bits), -1, k).sum(1, dtype=wide)
-    by_next = tail.view(len(bits), -1, k + 1).sum(1, dtype=wide)
+    skipped = size % k
+    head = bits[:, : size - skipped].view(count, -1, k)
+    skipped = size % (k + 1)
+    tail = bits[:, skipped:].view(count, -1, k + 1)
+    by_k = head.sum(1, dtype=wide)
+    by_next = tail.sum(1, dtype=wide)
     return by_k, by_next
 
 
@@ -203,33 +221,39 @@ def _on_cpu(images: Tensor) -> Compared:
     height, width = images.shape[2:]
     down = ceil_div(height, _GRID)
     across = ceil_div(width, _GRID)
-    grid = images[:, :, ::down, ::across].double().numpy()
+    points = images[:, :, ::down, ::across]
+    grid = points.double().numpy()
+    first = grid[:, :, :1, :1]
+    is_likely = (grid == first).all((1, 2, 3))  # [N]
     constant = []
-    is_likely = (grid == grid[:, :, :1, :1]).all((1, 2, 3))
     for number in np.flatnonzero(is_likely).tolist():
         image = images[number]
-        if bool((image == image[:, :1, :1]).all()):
+        corner = image[:, :1, :1]
+        is_constant = (image == corner).all()
+        if bool(is_constant):
             constant.append(number)
-    keys = _keys(images, grid.reshape(len(grid), -1))
-    return Compared(tuple(constant), tuple(sorted(_pairs(keys))), _digest_of(keys))
+    rows = grid.reshape(len(grid), -1)
+    keys = _keys(images, rows)
+    pairs = sorted(_pairs(keys))
+    return Compared(tuple(constant), tuple(pairs), _digest_of(keys))
 
 
 def _keys(images: Tensor, rows: npt.NDArray[np.float64]) -> list[bytes]:
     """Bytes that are equal for equal images: some values, or a hash where these occur twice."""
     stride = ceil_div(rows.shape[1], _SAMPLE)
-    samples = [row.tobytes() for row in rows[:, ::stride]]
-    counts = Counter(samples)
-    keys = []
-    for sample, image in zip(samples, images, strict=True):
+    keys = [row.tobytes() for row in rows[:, ::stride]]
+    counts = Counter(keys)
+    for number, sample in enumerate(keys):
         if counts[sample] > 1:
-            keys.append(hashlib.blake2b(as_bytes(image).numpy().data).digest())
-        else:
-            keys.append(sample)
+            values = as_bytes(images[number]).numpy()
+            keys[number] = hashlib.blake2b(values.data).digest()
     return keys
 
 
 def _digest_of(keys: list[bytes]) -> str:
-    return hashlib.blake2b(b"".join(sorted(keys)), digest_size=8).hexdigest()
+    joined = b"".join(sorted(keys))
+    digest = hashlib.blake2b(joined, digest_size=8)
+    return digest.hexdigest()
 
 
 def _pairs(keys: list[bytes]) -> tuple[tuple[int, int], ...]:

@@ -78,34 +78,40 @@ class Twin:
 
     def layers(self, layers: Mapping[str, nn.Module]) -> dict[str, nn.Module]:
         """The copies of those modules that are part of the model, by the same names."""
-        own = {name: module for name, module in layers.items() if id(module) in self._memo}
-        return {name: self._memo[id(module)] for name, module in own.items()}
+        own: dict[str, nn.Module] = {}
+        for name, module in layers.items():
+            copied = self._memo.get(id(module))
+            if copied is not None:
+                own[name] = copied
+        return own
 
     def _empty_copy(self, wrapped: nn.Module) -> nn.Module:
         """Create a module without attributes in place of each one of the tree."""
-        if id(wrapped) in self._memo:
-            known: nn.Module = self._memo[id(wrapped)]
+        number = id(wrapped)
+        if number in self._memo:
+            known: nn.Module = self._memo[number]
             return known
         module = unwrap(wrapped)
+        kind = type(module)
         if module is not wrapped:
-            empty = self._empty_copy(module)
-        elif isinstance(module, torch.jit.ScriptModule):
-            empty = self._copied(module, type(module).__name__)
-        else:
-            empty = nn.Module.__new__(type(module))
-            self._originals[id(module)] = module
-        self._memo[id(wrapped)] = empty
-        if id(module) in self._originals and module is wrapped:
-            for child in module._modules.values():
-                if child is not None:
-                    self._empty_copy(child)
+            self._memo[number] = empty = self._empty_copy(module)
+            return empty
+        if isinstance(module, torch.jit.ScriptModule):
+            self._memo[number] = scripted = self._copied(module, kind.__name__)
+            return scripted
+        self._originals[number] = module
+        self._memo[number] = empty = nn.Module.__new__(kind)
+        for child in module._modules.values():
+            if child is not None:
+                self._empty_copy(child)
         return empty
 
     def _share(self, module: nn.Module) -> None:
         """Decide on parameters and hooks before anything is copied that may refer to them."""
+        kind = type(module).__name__
         for name, value in vars(module).items():
             if name in _HOOKS:
-                self._memo[id(value)] = self._hooks(value, type(module).__name__)
+                self._memo[id(value)] = self._hooks(value, kind)
             elif name == "_parameters":
                 for parameter in value.values():
                     if parameter is not None and not is_lazy(parameter):
@@ -114,13 +120,15 @@ class Twin:
                 self._share_tensors(value)
 
     def _share_tensors(self, value: Any) -> None:
+        memo = self._memo
         for tensor in tensors(value):
+            number = id(tensor)
             if isinstance(tensor, UninitializedBuffer):  # which deepcopy refuses
-                self._memo[id(tensor)] = _uninitialized(tensor)
+                memo[number] = _uninitialized(tensor)
             elif isinstance(tensor, nn.Parameter) and not is_lazy(tensor):
-                self._memo[id(tensor)] = tensor  # in a list
-            elif id(tensor) not in self._memo and self._is_cloned(tensor):
-                self._memo[id(tensor)] = self._clone(tensor)
+                memo[number] = tensor  # in a list
+            elif number not in memo and self._is_cloned(tensor):
+                memo[number] = self._clone(tensor)
 
     def _is_cloned(self, tensor: Tensor) -> bool:
         """False for a tensor that is better left to deepcopy: a part of memory that others use."""
@@ -137,19 +145,23 @@ class Twin:
         memory = tensor.untyped_storage()._cdata
         known = self._clones.get(memory)
         if known is not None:
-            return known.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
+            offset = tensor.storage_offset()
+            return known.as_strided(tensor.shape, tensor.stride(), offset)
         if clone.stride() == tensor.stride():
             self._clones[memory] = clone
         return clone
 
     def _hooks(self, hooks: Any, kind: str) -> Any:
         """The hooks of a module, with the copies' methods in place of the modules' own."""
-        kept = type(hooks)() if not hooks else hooks.copy()
+        kept = hooks.copy() if hooks else type(hooks)()
         for key, hook in hooks.items():
             if isinstance(hook, (LayerHook, FallbackHook)):
                 del kept[key]
-            elif isinstance(hook, types.MethodType) and id(hook.__self__) in self._originals:
-                kept[key] = types.MethodType(hook.__func__, self._memo[id(hook.__self__)])
+                continue
+            is_method = isinstance(hook, types.MethodType)
+            if is_method and id(hook.__self__) in self._originals:
+                owner = self._memo[id(hook.__self__)]
+                kept[key] = types.MethodType(hook.__func__, owner)
             elif self._reaches_original(hook, is_shared=True):
                 raise NoTwin(f"a hook on {kind} refers to the model that it was put on")
         return kept
@@ -159,22 +171,27 @@ class Twin:
         twin = self._memo[id(module)]
         kind = type(module).__name__
         own = vars(twin)
-        for name, value in list(vars(module).items()):
+        attributes = list(vars(module).items())
+        for name, value in attributes:
             known = self._memo.get(id(value))
+            value_kind = type(value)
+            is_constant = value_kind in _CONSTANTS or isinstance(value, torch.fx.Graph)
             if known is not None:
                 own[name] = known
-            elif type(value) in _CONSTANTS or name in _SHARED or isinstance(value, torch.fx.Graph):
+            elif is_constant or name in _SHARED:
                 own[name] = value
-            elif type(value) in _CONTAINERS and not value:
-                own[name] = self._memo[id(value)] = type(value)()
+            elif value_kind in _CONTAINERS and not value:
+                own[name] = self._memo[id(value)] = value_kind()
             elif name == "_modules":
                 children = value.items()
                 own[name] = {key: self._memo.get(id(child)) for key, child in children}
             elif name not in _LEFT_OUT:
+                where = f"{kind}.{name}"
                 eager = _uncompiled(value)
-                if name not in _OF_TENSORS and self._reaches_original(eager, is_shared=False):
-                    raise NoTwin(f"{kind}.{name} refers to the model, so a copy would change it")
-                own[name] = self._copied(eager, f"{kind}.{name}")
+                holds_tensors = name in _OF_TENSORS
+                if not holds_tensors and self._reaches_original(eager, is_shared=False):
+                    raise NoTwin(f"{where} refers to the model, so a copy would change it")
+                own[name] = self._copied(eager, where)
         own[ORIGINAL] = weakref.ref(module)
         record_alike(module, twin)
 
@@ -207,19 +224,24 @@ class Twin:
             elif isinstance(item, types.FunctionType):
                 waiting += [(held, True) for held in _held_by(item)]
             elif isinstance(item, types.MethodType):
-                waiting += [(item.__func__, True), (item.__self__, shared)]
+                waiting.append((item.__func__, True))
+                waiting.append((item.__self__, shared))
             elif isinstance(item, partial):
-                waiting += [(part, shared) for part in (item.func, item.args, item.keywords)]
-            elif isinstance(item, (list, tuple, set, dict)):
-                parts = item.values() if isinstance(item, dict) else item
-                waiting += [(part, shared) for part in parts]
+                waiting.append((item.func, shared))
+                waiting.append((item.args, shared))
+                waiting.append((item.keywords, shared))
+            elif isinstance(item, dict):
+                waiting += [(part, shared) for part in item.values()]
+            elif isinstance(item, (list, tuple, set)):
+                waiting += [(part, shared) for part in item]
         return False
 
 
 def _is_plain(tensor: Tensor) -> bool:
     """True for a tensor with memory of its own kind, which another tensor may share."""
-    is_strided = type(tensor) is Tensor and tensor.layout is torch.strided
-    return is_strided and not (tensor.requires_grad or tensor.is_meta or tensor.is_quantized)
+    if type(tensor) is not Tensor or tensor.layout is not torch.strided:
+        return False
+    return not (tensor.requires_grad or tensor.is_meta or tensor.is_quantized)
 
 
 def _uninitialized(buffer: Tensor) -> Tensor:
@@ -231,7 +253,8 @@ def _uninitialized(buffer: Tensor) -> Tensor:
 def _uncompiled(value: Any) -> Any:
     """What a function of ``torch.compile`` was made from; anything else as it is."""
     original = getattr(value, "_torchdynamo_orig_callable", value)
-    if getattr(original, "__module__", "").startswith("torch."):  # wrapped by torch.compile
+    module = getattr(original, "__module__", "")
+    if module.startswith("torch."):  # wrapped by torch.compile
         return getattr(original, "__wrapped__", original)
     return original
 
@@ -242,6 +265,8 @@ def _held_by(function: types.FunctionType) -> list[Any]:
     for cell in function.__closure__ or ():
         with contextlib.suppress(ValueError):  # an empty cell
             held.append(cell.cell_contents)
-    found = map(function.__globals__.get, names_in(function.__code__))
-    held += [value for value in found if isinstance(value, nn.Module)]
+    names = names_in(function.__code__)
+    for value in map(function.__globals__.get, names):
+        if isinstance(value, nn.Module):
+            held.append(value)
     return held

@@ -50,6 +50,8 @@ class GraphNode(NamedTuple):
 _RESERVED = re.compile(r"[/:^\s]")
 """What TensorBoard reads as a scope, an output's index or a control dependency."""
 
+_BY_POSITION = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
+
 _IN_PLACE = {"__setitem__", "__delitem__"}
 """Operations that change their first argument and return nothing."""
 
@@ -86,10 +88,12 @@ def graph(model: nn.Module, x: Any, *, forward_kwargs: Mapping[str, Any] | None 
     """
     check_model(model)
     root = unwrap(model)
-    if any(map(is_lazy, root.parameters())):
+    is_uninitialized = any(map(is_lazy, root.parameters()))
+    if is_uninitialized:
         raise ConfigurationError("the model has lazy parameters: run it once before graph()")
     args = positional(x)
-    run = partial(_nodes, args=args, kwargs=dict(forward_kwargs or {}))
+    kwargs = dict(forward_kwargs or {})
+    run = partial(_nodes, args=args, kwargs=kwargs)
     with explained(root, run, args):
         nodes = run(Twin(root))
     return Event(graph_def=_graph_def(nodes))
@@ -98,10 +102,12 @@ def graph(model: nn.Module, x: Any, *, forward_kwargs: Mapping[str, Any] | None 
 def _nodes(twin: Twin, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[GraphNode]:
     """Run a twin and record its operations."""
     own_args, own_kwargs = copied_values((args, kwargs))
-    seen = GraphNodes(twin.module, type(twin.module).__name__)
+    model = twin.module
+    seen = GraphNodes(model, type(model).__name__)
     seen.inputs(own_args, own_kwargs)
     with torch.no_grad(), own_pass(twin), seen:
-        seen.outputs(twin.module(*own_args, **own_kwargs))
+        output = model(*own_args, **own_kwargs)
+        seen.outputs(output)
     return seen.nodes
 
 
@@ -117,7 +123,8 @@ def _graph_def(nodes: list[GraphNode]) -> bytes:
             for size in shape:
                 sizes.dim.add(size=size)
         if node.module:
-            message.attr["module"].s = node.module.encode("utf-8", "backslashreplace")
+            described = node.module.encode("utf-8", "backslashreplace")
+            message.attr["module"].s = described
     return bytes(found.SerializeToString(deterministic=True))
 
 
@@ -158,62 +165,74 @@ class GraphNodes(TorchFunctionMode):
         self._scopes: list[_Scope] = []
         self._made_by: Any = WeakTensorKeyDictionary()
         self._parameters: Any = WeakTensorKeyDictionary()
-        for name, tensor in (*model.named_parameters(), *model.named_buffers()):
-            self._parameters[tensor] = clean_name(name)
+        for name, parameter in model.named_parameters():
+            self._parameters[parameter] = clean_name(name)
+        for name, buffer in model.named_buffers():
+            self._parameters[buffer] = clean_name(name)
         for name, module in model.named_modules():
+            call = partial(self._call, clean_name(name), module)
             # What torch calls instead of `forward` and every hook, also those on all modules.
-            vars(module)["_compiled_call_impl"] = partial(self._call, clean_name(name), module)
-        by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        self._arguments = [
-            parameter.name
-            for parameter in inspect.signature(model.forward).parameters.values()
-            if parameter.kind in by_position
-        ]
+            vars(module)["_compiled_call_impl"] = call
+        self._arguments: list[str] = []
+        signature = inspect.signature(model.forward)
+        for argument in signature.parameters.values():
+            if argument.kind in _BY_POSITION:
+                self._arguments.append(argument.name)
 
     def inputs(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Add a node per tensor that the model takes, named after the argument of ``forward``."""
-        names = self._arguments + [f"argument{number}" for number in range(len(args))]
-        named = [*zip(names, args, strict=False), *kwargs.items()]
-        for name, value in named:
+        unnamed = [f"argument{number}" for number in range(len(args))]
+        names = self._arguments + unnamed
+        positional_arguments = zip(names, args, strict=False)
+        for name, value in (*positional_arguments, *kwargs.items()):
+            scope = f"{self._root}.input"
             for tensor in tensors(value):
-                self._add(f"{self._root}.input/{_clean(name)}", "Input", (), (tensor,))
+                self._add(f"{scope}/{_clean(name)}", "Input", (), (tensor,))
 
     def outputs(self, value: Any) -> None:
         """Add a node per tensor that the model returned."""
         for tensor in tensors(value):
-            source = self._source(tensor)
-            self._add(f"{self._root}.output/output", "Output", (source,), (tensor,))
+            sources = (self._source(tensor),)
+            self._add(f"{self._root}.output/output", "Output", sources, (tensor,))
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run an operation and record it if it returns tensors."""
-        result = func(*args, **(kwargs or {}))
-        name = getattr(func, "__name__", type(func).__name__)
-        returned = args[:1] if name in _IN_PLACE else result
-        made = [tensor for tensor in tensors(returned) if not self._is_weight(tensor)]
+        kwargs = kwargs or {}
+        result = func(*args, **kwargs)
+        kind = type(func).__name__
+        name = getattr(func, "__name__", kind)
+        changed = args[:1] if name in _IN_PLACE else result
+        made = tuple(tensor for tensor in tensors(changed) if not self._is_weight(tensor))
         if made:
-            self._operation(_op(func, name), (args, kwargs or {}), tuple(made))
+            op = _op(func, name)
+            self._operation(op, (args, kwargs), made)
         return result
 
     def _call(self, name: str, module: nn.Module, *args: Any, **kwargs: Any) -> Any:
         """Run a module without its hooks; what it computes unseen becomes one node of its type."""
         self._enter(name, module)
         output = module.forward(*args, **kwargs)
-        unseen = [tensor for tensor in tensors(output) if tensor not in self._made_by]
-        if unseen and not all(map(self._is_weight, unseen)):
-            self._operation(type(module).__name__, (args, kwargs), tuple(unseen))
+        unseen = tuple(tensor for tensor in tensors(output) if tensor not in self._made_by)
+        are_weights = all(map(self._is_weight, unseen))
+        if not are_weights:
+            kind = type(module).__name__
+            self._operation(kind, (args, kwargs), unseen)
         self._scopes.pop()
         return output
 
     def _enter(self, name: str, module: nn.Module) -> None:
         scope = self._scope_of(name)
-        is_wrapped = bool(self._scopes) and self._scopes[-1].module == name
-        if not is_wrapped:  # a wrapper has its module's name
-            self._taken[f"{scope}/"] += 1
-            call = self._taken[f"{scope}/"]
+        caller = self._scopes[-1].module if self._scopes else None
+        if caller != name:  # a wrapper has its module's name
+            key = f"{scope}/"
+            self._taken[key] += 1
+            call = self._taken[key]
             if call > 1:
                 scope = f"{scope}.call{call}"
-        described = f"{type(module).__name__}({module.extra_repr()})"
-        self._scopes.append(_Scope(name, scope, described))
+        kind = type(module).__name__
+        described = f"{kind}({module.extra_repr()})"
+        entered = _Scope(name, scope, described)
+        self._scopes.append(entered)
 
     def _scope_of(self, name: str) -> str:
         """The scope of a module below that of the module that calls it."""
@@ -222,24 +241,36 @@ class GraphNodes(TorchFunctionMode):
                 return outer.name
             if not outer.module:
                 return _below(outer.name, name)
-            if name.startswith(f"{outer.module}."):
-                return _below(outer.name, name.removeprefix(f"{outer.module}."))
-        return _below(self._root, name) if name else self._root
+            prefix = f"{outer.module}."
+            if name.startswith(prefix):
+                inner = name.removeprefix(prefix)
+                return _below(outer.name, inner)
+        if not name:
+            return self._root
+        return _below(self._root, name)
 
     def _operation(self, op: str, given: Any, made: tuple[Tensor, ...]) -> None:
-        scope = self._scopes[-1] if self._scopes else _Scope("", self._root, "")
+        scope = self._running()
         sources = dict.fromkeys(map(self._source, tensors(given)))
-        self._add(f"{scope.name}/{_clean(op)}", op, tuple(sources), made, scope.described)
+        name = f"{scope.name}/{_clean(op)}"
+        self._add(name, op, tuple(sources), made, scope.described)
+
+    def _running(self) -> _Scope:
+        """The innermost call that is running; the whole model outside of all calls."""
+        if not self._scopes:
+            return _Scope(module="", name=self._root, described="")
+        return self._scopes[-1]
 
     def _source(self, tensor: Tensor) -> str:
         """Name of the node that returned the tensor; a parameter gets its node here."""
         if tensor in self._made_by:
             return str(self._made_by[tensor])
-        scope = self._scopes[-1].name if self._scopes else self._root
         parameter = self._parameters.get(tensor)
         if parameter is None:
+            scope = self._running().name
             return self._add(f"{scope}/constant", "Constant", (), (tensor,))
-        return self._add(f"{self._scope_of(parameter)}", "Parameter", (), (tensor,))
+        name = self._scope_of(parameter)
+        return self._add(name, "Parameter", (), (tensor,))
 
     def _is_weight(self, tensor: Tensor) -> bool:
         return tensor in self._parameters and tensor not in self._made_by
@@ -256,7 +287,8 @@ class GraphNodes(TorchFunctionMode):
         self._taken[name] += 1
         unique = f"{name}_{number}" if number else name
         shapes = tuple(tuple(tensor.shape) for tensor in made)
-        self.nodes.append(GraphNode(unique, op, sources, shapes, module))
+        node = GraphNode(unique, op, sources, shapes, module)
+        self.nodes.append(node)
         for tensor in made:
             self._made_by[tensor] = unique
         return unique
@@ -265,7 +297,8 @@ class GraphNodes(TorchFunctionMode):
 def _op(func: Any, name: str) -> str:
     """The function's name as a user writes it: ``add`` for ``Tensor.__add__``."""
     if name == "__get__":  # a property, such as Tensor.T
-        name = getattr(getattr(func, "__self__", None), "__name__", name)
+        attribute = getattr(func, "__self__", None)
+        name = getattr(attribute, "__name__", name)
     return name.strip("_") or "operation"
 
 

@@ -97,7 +97,8 @@ def extracted(
     if side not in get_args(Sides):
         raise ConfigurationError(f"side={side!r}: expected 'output', 'input' or 'both'")
     arguments = positional(x)
-    collector = _Collector(Sequences.of(registry.model), side, keep_graph=keep_graph)
+    sequences = Sequences.of(registry.model)
+    collector = _Collector(sequences, side, keep_graph=keep_graph)
     run = partial(run_twin, args=arguments, kwargs=kwargs, keep_graph=keep_graph)
     run_recorded(registry, collector, run, arguments, sides=collector.sides)
     registry.check_taps()
@@ -121,14 +122,20 @@ def run_twin(
         keep_graph: As in ``extract``.
         training: The mode that it runs in; None for its own.
     """
+    if not keep_graph:
+        with torch.no_grad(), own_pass(twin, training=training):
+            twin.module(*args, **kwargs)
+        return
     # inference_mode(False) also switches gradients on.
-    gradients = torch.inference_mode(False) if keep_graph else torch.no_grad()
-    with gradients, own_pass(twin, training=training):
-        if keep_graph:
-            # A tensor created in inference mode cannot be part of a graph, but its clone can.
-            given = args, dict(kwargs)
-            args, kwargs = map_tensors(given, lambda t: t.clone() if t.is_inference() else t)
-        twin.module(*args, **kwargs)
+    with torch.inference_mode(False), own_pass(twin, training=training):
+        own_args = map_tensors(args, _graph_tensor)
+        own_kwargs = map_tensors(dict(kwargs), _graph_tensor)
+        twin.module(*own_args, **own_kwargs)
+
+
+def _graph_tensor(tensor: Tensor) -> Tensor:
+    """A tensor that can be part of a graph: of one created in inference mode, a clone."""
+    return tensor.clone() if tensor.is_inference() else tensor
 
 
 class _Collector(CaptureListener):
@@ -140,27 +147,32 @@ class _Collector(CaptureListener):
     """
 
     def __init__(self, sequences: Sequences, side: Sides, *, keep_graph: bool) -> None:
-        self.sides: tuple[Side, ...] = ("output", "input") if side == "both" else (side,)
         # Unless the model processes sequences, tokens that fill a square are drawn as patches.
         patches = not sequences.are_expected
-        reducer = Reducer(sequences=replace(sequences, tokens_are_patches=patches))
-        self._of_side = {one: LayerMaps() for one in self.sides}
-        self.values = self._of_side[self.sides[0]]
+        drawn_as = replace(sequences, tokens_are_patches=patches)
+        reducer = Reducer(sequences=drawn_as)
         self._keep_graph = keep_graph
-        for maps in self._of_side.values():
-            maps.reducer = reducer
-        if side == "both":
-            self.values.inputs = self._of_side["input"]
+        self.values = LayerMaps()
+        self.values.reducer = reducer
+        if side != "both":
+            self.sides: tuple[Side, ...] = (side,)
+            self._by_side = {side: self.values}
+            return
+        self.sides = ("output", "input")
+        self.values.inputs = LayerMaps()
+        self.values.inputs.reducer = reducer
+        self._by_side = {"output": self.values, "input": self.values.inputs}
 
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        for maps in self._of_side.values():
+        for maps in self._by_side.values():
             maps.clear()
 
     def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
-        maps = self._of_side[side]
+        maps = self._by_side[side]
         label = layer_call.label
-        extracted_value = _argument(value) if side == "input" else value
-        maps[label] = map_tensors(extracted_value, self._kept)
+        if side == "input":
+            value = _argument(value)
+        maps[label] = map_tensors(value, self._kept)
         if layer_call.kernel_shape is not None:
             maps.kernel_shapes[label] = layer_call.kernel_shape
         drawn = first_tensor(maps[label])
@@ -168,13 +180,17 @@ class _Collector(CaptureListener):
             maps.axes[label] = axes_of(module, drawn.shape, maps.reducer.sequences)
 
     def _kept(self, tensor: Tensor) -> Tensor:
-        return tensor.clone() if self._keep_graph else tensor.detach().clone()
+        if self._keep_graph:
+            return tensor.clone()
+        return tensor.detach().clone()
 
 
 def _argument(value: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
     args, kwargs = value
     arguments = (*args, *kwargs.values())
-    return arguments[0] if len(arguments) == 1 else arguments
+    if len(arguments) == 1:
+        return arguments[0]
+    return arguments
 
 
 def hooked_layers(model: nn.Module, layers: Layers, *, effective: bool = False) -> HookRegistry:
@@ -271,7 +287,8 @@ def extract_gradients(
     keywords = dict(forward_kwargs or {})
 
     def run(twin: Twin) -> tuple[Twin, Any]:
-        for name, module in twin.layers(registry.layers).items():
+        layers_run = twin.layers(registry.layers)
+        for name, module in layers_run.items():
             edges.watch_inputs(name, module)
         with torch.inference_mode(False), torch.enable_grad(), own_pass(twin):
             args = map_tensors(given, _requiring_gradient)
@@ -286,14 +303,13 @@ def extract_gradients(
 
 
 def _requiring_gradient(tensor: Tensor) -> Tensor:
-    """A copy that requires a gradient and is not a leaf: the first layer may modify it in place.
-
-    A tensor created in inference mode cannot be part of a graph, but its clone can.
-    """
-    if not (tensor.is_floating_point() or tensor.is_complex()):
+    """A copy that requires a gradient and is not a leaf: the first layer may modify it in place."""
+    has_gradient = tensor.is_floating_point() or tensor.is_complex()
+    if not has_gradient:
         return tensor
-    detached = tensor.detach().clone() if tensor.is_inference() else tensor.detach()
-    return detached.requires_grad_().clone()
+    leaf = _graph_tensor(tensor.detach())
+    leaf.requires_grad_()
+    return leaf.clone()
 
 
 def _checked(value: Any) -> Tensor:
@@ -330,6 +346,7 @@ class _Edges(CaptureListener):
         self._outputs: dict[str, list[GradientEdge | None]] = {}
         self._inputs: dict[str, list[GradientEdge | None]] = {}
         self._waiting: dict[str, list[_Entry]] = {}
+        self._gradients: dict[tuple[int, int], Tensor | None] = {}
 
     def watch_inputs(self, name: str, module: nn.Module) -> None:
         """Add a hook that passes views of the inputs to the layer and keeps their edges."""
@@ -338,8 +355,16 @@ class _Edges(CaptureListener):
             entries: list[_Entry] = []
 
             def view(tensor: Tensor) -> Tensor:
-                seen = tensor.view_as(tensor) if tensor.requires_grad else tensor
-                entries.append(_Entry(seen, seen._version, _edge(seen), _edge(tensor)))
+                seen = tensor
+                if tensor.requires_grad:
+                    seen = tensor.view_as(tensor)
+                entry = _Entry(
+                    seen=seen,
+                    version=seen._version,
+                    alone=_edge(seen),
+                    all_uses=_edge(tensor),
+                )
+                entries.append(entry)
                 return seen
 
             viewed: tuple[Any, ...] = map_tensors(args, view)
@@ -353,29 +378,40 @@ class _Edges(CaptureListener):
         self._inputs.clear()
 
     def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
-        self._outputs[layer_call.label] = [_edge(tensor) for tensor in tensors(value)]
-        self._inputs[layer_call.label] = [
-            entry.alone if entry.seen._version == entry.version else entry.all_uses
-            for entry in self._waiting.pop(layer_call.layer, [])
-        ]
+        label = layer_call.label
+        self._outputs[label] = [_edge(tensor) for tensor in tensors(value)]
+        self._inputs[label] = []
+        for entry in self._waiting.pop(layer_call.layer, []):
+            was_overwritten = entry.seen._version != entry.version
+            edge = entry.all_uses if was_overwritten else entry.alone
+            self._inputs[label].append(edge)
 
     def gradients(self, loss: Tensor) -> dict[str, LayerGradients]:
-        lists = [*self._outputs.values(), *self._inputs.values()]
-        known = [edge for edges in lists for edge in edges if edge is not None]
-        found = torch.autograd.grad(loss, known, allow_unused=True) if known else ()
-        of_edge = dict(zip(map(_key, known), found, strict=True))
+        known = []
+        for edges in (*self._outputs.values(), *self._inputs.values()):
+            known += [edge for edge in edges if edge is not None]
+        if known:
+            found = torch.autograd.grad(loss, known, allow_unused=True)
+            self._gradients = dict(zip(map(_key, known), found, strict=True))
+        by_label = {}
+        for label, outputs in self._outputs.items():
+            grad_output = self._of_edges(outputs)
+            grad_input = self._of_edges(self._inputs[label])
+            by_label[label] = LayerGradients(grad_output, grad_input)
+        return by_label
 
-        def row(edges: list[GradientEdge | None]) -> tuple[Tensor | None, ...]:
-            return tuple(None if edge is None else of_edge[_key(edge)] for edge in edges)
-
-        return {
-            label: LayerGradients(row(edges), row(self._inputs.get(label, [])))
-            for label, edges in self._outputs.items()
-        }
+    def _of_edges(self, edges: list[GradientEdge | None]) -> tuple[Tensor | None, ...]:
+        found: list[Tensor | None] = []
+        for edge in edges:
+            gradient = None if edge is None else self._gradients[_key(edge)]
+            found.append(gradient)
+        return tuple(found)
 
 
 def _edge(tensor: Tensor) -> GradientEdge | None:
-    return get_gradient_edge(tensor) if tensor.requires_grad else None
+    if not tensor.requires_grad:
+        return None
+    return get_gradient_edge(tensor)
 
 
 def _key(edge: GradientEdge) -> tuple[int, int]:
