@@ -1,213 +1,37 @@
-"""A provider over TensorBoard's own, and what TensorBoard has not read of local event files."""
+"""A provider over TensorBoard's own."""
 
 from __future__ import annotations
 
 import contextlib
-import os
-import threading
-import time
-from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from tensorboard import errors, plugin_util
 from tensorboard.data.provider import RunTagFilter
 
-from fmapboard.formats.framing import FOOTER_BYTES, Damaged, records
 from fmapboard.formats.tab_records import PLUGIN_NAME
-from fmapboard.runs import events
+from fmapboard.plugin.log_ends import Logdirs, LogEnds
 from fmapboard.runs.events import SCALARS
-from fmapboard.runs.find import entries, event_files
 from fmapboard.runs.log import EventLog
 from fmapboard.runs.provider import BUILT, HISTOGRAMS, Cache, Point, finite
-
-_LAG = 10.0
-"""Time in s for which a new record may be unread: TensorBoard looks for new ones every 5 s."""
-_RECORDS = 20_000
-"""Maximum number of records that one call reads the beginnings of."""
-_LAST, _KNOWN = 16, 2**14
-"""Records at the end of a file among which the newest one of a series is looked for, and those
-that are remembered."""
-_LEAST, _MOST = 256, 2**26
-"""Size in bytes of the records that are searched; a scalar has about 50."""
-_FILE, _EACH, _REMEMBERED = 3000, 250, 32 * 2**20
-"""Bytes in memory of what is known of a file, and of a record or value in it, roughly; and of all
-files together."""
-_MANY = 4
-"""Blobs of an event from which on the file is read: TensorBoard's data server takes a call each."""
-
-
-class _Record(NamedTuple):
-    """An event: its place in the file, wall time in s, and step."""
-
-    offset: int
-    length: int
-    wall_time: float
-    step: int
-
-
-@dataclass(slots=True)
-class _File:
-    """How far a file has been gone through, and its last records."""
-
-    end: int = 0
-    last: deque[_Record] = field(default_factory=lambda: deque(maxlen=_KNOWN))
-
-
-Logdirs = Iterable[tuple[str, str]]
-"""Log directories, each after the name that its runs begin with, or "" for none."""
-
-
-class LogEnds:
-    """Finds records in the event files of local log directories; thread-safe.
-
-    Only the beginnings of records are read, each once, and those that are asked for completely.
-
-    Args:
-        logdirs: the directories, as given to TensorBoard; nothing is found in a remote one.
-    """
-
-    def __init__(self, logdirs: Logdirs = ()) -> None:
-        local = [(name, path) for name, path in logdirs if path and "://" not in path]
-        self._logdirs = [(name, os.path.expanduser(path)) for name, path in local]
-        self._files, self._places = Cache(_REMEMBERED), Cache(_REMEMBERED)
-        self._lock = threading.Lock()
-
-    def folder(self, run: str) -> str | None:
-        """The local directory of a run; None if it has none, or if several have its name."""
-        folders = {folder for at in self._logdirs if (folder := _folder(run, *at)) is not None}
-        return folders.pop() if len(folders) == 1 else None
-
-    def unread(self, run: str, tag: str, read: float) -> int | None:
-        """The newest step of a series that is in the files, but not among what was read.
-
-        Args:
-            run: name of the run: its directory relative to the log directory, after the name of
-                that directory, if it has one.
-            tag: tag of the series.
-            read: wall time of the newest step of the series that TensorBoard has read, s.
-
-        Returns:
-            The step; None if there is none, or if it is not known because the files are remote,
-            cannot be read, or have very many records, or because two directories have a run of this
-            name. A record of the last 10 s does not count.
-        """
-        before, last = time.time() - _LAG, list[tuple[str, _Record]]()
-        with contextlib.suppress(OSError, ValueError):
-            for path, known, is_whole in self._files_of(run):
-                last += [(path, record) for record in known[-_LAST:] if is_whole]
-            for path, record in sorted(last, key=lambda one: one[1].wall_time, reverse=True):
-                is_new = read < record.wall_time <= before
-                if is_new and tag.encode() in self._values(path, record):
-                    return record.step
-        return None
-
-    def fill(self, found: list[bytes | None], requested: Sequence[tuple[Point, int]]) -> None:
-        """Read blobs from local files, which is faster than to ask TensorBoard's data server.
-
-        Args:
-            found: the requested blobs as far as they are known; those that are None are filled in
-                where many of one event are missing, if the event is found.
-            requested: as for `Provider.blobs`.
-        """
-        asked: dict[tuple[str, int, float], list[int]] = {}
-        for i, (point, _) in enumerate(requested):
-            if found[i] is None:
-                asked.setdefault((point.run, point.step, point.wall_time), []).append(i)
-        many = {key: places for key, places in asked.items() if len(places) >= _MANY}
-        with contextlib.suppress(OSError, ValueError):
-            for run in {run for run, *_ in many}:
-                for path, known, _ in self._files_of(run):
-                    for record in known:
-                        for i in many.get((run, record.step, record.wall_time), ()):
-                            found[i] = found[i] or self._blob(path, record, *requested[i])
-
-    def _blob(self, path: str, record: _Record, point: Point, index: int) -> bytes | None:
-        """A blob in an event; None if it is not there, or if the file was replaced."""
-        tag = point.tag.encode()
-        value = _read(path, *self._values(path, record).get(tag, (0, 0)))
-        whole = 0, len(value)
-        if events.tag_of(value, whole) != tag:
-            return None
-        blobs = events.strings(value, events.read_value(value, whole).tensor)
-        return value[slice(*blobs[index])] if index < len(blobs) else None
-
-    def _values(self, path: str, record: _Record) -> Mapping[bytes, events.Span]:
-        """Where the larger values of an event are in its file, by tag."""
-        known: dict[bytes, events.Span] | None = self._places.get((path, record.offset))
-        if known is None:
-            at, known = record.offset, {}
-            content = _read(path, at, at + record.length)
-            for start, end in events.parse(content).values:
-                if end - start >= _LEAST:
-                    tag = events.tag_of(content, (start, end))
-                    known.setdefault(tag, (at + start, at + end))
-            self._places.put((path, at), known, _EACH * len(known))
-        return known
-
-    def _files_of(self, run: str) -> list[tuple[str, list[_Record], bool]]:
-        """Path and records of each event file of a run; True if these go up to its end.
-
-        The beginnings of further records are read.
-        """
-        folder, found = self.folder(run), []
-        with self._lock:
-            for path in [] if folder is None else event_files(entries(folder)):
-                with open(path, "rb", buffering=0) as opened:
-                    known: _File | None = self._files.get(path)
-                    if known is None or os.fstat(opened.fileno()).st_size < known.end:
-                        known = _File()  # it is new, or was replaced
-                    is_whole = _go_on(opened, known)
-                self._files.put(path, known, _FILE + _EACH * len(known.last))
-                found.append((path, list(known.last), is_whole))
-        return found
-
-
-def _read(path: str, start: int, end: int) -> bytes:
-    with open(path, "rb", buffering=0) as file:
-        file.seek(start)
-        return file.read(end - start)
-
-
-def _folder(run: str, name: str, logdir: str) -> str | None:
-    """The directory of a run below a log directory; None if there is none."""
-    if name and run != name and not run.startswith(f"{name}/"):
-        return None
-    folder = os.path.normpath(os.path.join(logdir, run[len(name) + 1 :] if name else run))
-    return folder if os.path.isdir(folder) else None
-
-
-def _go_on(file: BinaryIO, known: _File) -> bool:
-    """Read the beginnings of further records; False if there are too many for one call."""
-    count = 0
-    file.seek(known.end)
-    try:
-        for offset, size in islice(records(file), _RECORDS):
-            count += 1
-            known.end = offset + size + FOOTER_BYTES
-            if _LEAST <= size <= _MOST:
-                known.last.append(_Record(offset, size, *events.stamp(file.read(events.STAMP))))
-    except Damaged:  # or not completely written yet
-        pass
-    return count < _RECORDS
-
 
 T = TypeVar("T")
 _NUDGE_INTERVAL = 0.004  # s
 _NUDGES = 25
 _THREADS = 8
-
-
-Calls = Callable[[Sequence[Callable[[], Any]], Callable[[], Any]], list[Any]]
+Method = Callable[..., Any]
+"""A method of TensorBoard's data provider."""
+Call = Callable[[], Any]
+"""A call of one, with its arguments."""
+Calls = Callable[[Sequence[Call], Call], list[Any]]
 """Runs functions and returns their results, in order; the first exception is raised."""
 
 
-def in_turn(calls: Sequence[Callable[[], T]], nudge: Callable[[], Any]) -> list[T]:
+def in_turn(calls: Sequence[Call], nudge: Call) -> list[Any]:
     """Run calls one after another in this thread, for a loader in this process."""
     return [call() for call in calls]
 
@@ -219,7 +43,7 @@ class AtOnce:
         self._workers = ThreadPoolExecutor(_THREADS, "feature-maps-read")
         self._nudgers = ThreadPoolExecutor(_THREADS, "fmapboard-nudge")
 
-    def __call__(self, calls: Sequence[Callable[[], T]], nudge: Callable[[], Any]) -> list[T]:
+    def __call__(self, calls: Sequence[Call], nudge: Call) -> list[Any]:
         """The results, in order; raises the first exception.
 
         Args:
@@ -254,6 +78,7 @@ class Source:
         self.blobs = Cache(_CACHE, _CACHE // 4)
         self.built = Cache(BUILT)
         self.ends = LogEnds(logdirs)
+        self.in_process = in_process
         self.calls: Calls = in_turn if in_process else AtOnce()
 
     def reader(self, environ: Any) -> Reader:
@@ -262,7 +87,9 @@ class Source:
         Args:
             environ: the request's WSGI environment.
         """
-        return Reader(self, plugin_util.context(environ), plugin_util.experiment_id(environ))
+        context = plugin_util.context(environ)
+        experiment = plugin_util.experiment_id(environ)
+        return Reader(self, context, experiment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,30 +107,37 @@ class Reader:
 
     def runs(self) -> dict[str, tuple[float | None, list[str]]]:
         """See `Provider`."""
-        started = {run.run_name: run.start_time for run in self._ask(self.provider.list_runs)}
-        listed = self._ask(self.provider.list_blob_sequences, plugin_name=PLUGIN_NAME)
-        return {run: (started.get(run), list(tags)) for run, tags in listed.items()}
+        runs = self._ask(self.provider.list_runs)
+        started = {run.run_name: run.start_time for run in runs}
+        series = self._ask(self.provider.list_blob_sequences, plugin_name=PLUGIN_NAME)
+        return {run: (started.get(run), list(tags)) for run, tags in series.items()}
 
     def points(self, plugin: str, run: str, tags: Iterable[str]) -> dict[str, list[Point]]:
         """See `Provider`; steps that were restored are read from the run's files."""
         found = self._listed(self._ask, plugin, run, tags)
-        log: EventLog | None = self.source.built.get((self.experiment, "restored", run))
-        series = {} if log is None else log.series
-        for tag in found.keys() & series:
-            known = {point.step for point in found[tag]}
-            for at in series[tag].data.values():
-                if at.step not in known:
-                    blobs, time = [(log, at)] * at.blobs, finite(at.wall_time)
-                    found[tag].append(Point(plugin, run, tag, at.step, time, blobs))
-            found[tag].sort(key=lambda point: point.step)
+        log: EventLog | None = self.source.built.get(self._restored(run))
+        if log is None:
+            return found
+        for tag, points in found.items():
+            if tag not in log.series:
+                continue
+            known = {point.step for point in points}
+            for datum in log.series[tag].data.values():
+                if datum.step not in known:
+                    blobs = [(log, datum)] * datum.blobs
+                    points.append(_point(plugin, run, tag, datum, blobs))
+            points.sort(key=lambda point: point.step)
         return found
 
     def tags_of(self, plugin: str, run: str) -> list[str]:
         """See `Provider`."""
-        methods = {SCALARS: self.provider.list_scalars, HISTOGRAMS: self.provider.list_tensors}
-        method = methods.get(plugin, self.provider.list_blob_sequences)
+        method = self.provider.list_blob_sequences
+        if plugin == SCALARS:
+            method = self.provider.list_scalars
+        elif plugin == HISTOGRAMS:
+            method = self.provider.list_tensors
         listed = self._ask(method, plugin_name=plugin, run_tag_filter=RunTagFilter(runs=[run]))
-        return list(listed.get(run, {}))
+        return list(listed.get(run, ()))
 
     def scalars(self, run: str, tags: Iterable[str]) -> dict[str, list[Any]]:
         """See `Provider`."""
@@ -317,15 +151,18 @@ class Reader:
         self, requested: Sequence[tuple[Point, int]], *, keep: bool = True
     ) -> list[bytes | None]:
         """See `Provider`."""
-        found = [self.source.blobs.get(self._key(*one)) for one in requested]
-        if self.source.calls is not in_turn:
+        cache = self.source.blobs
+        keys = [self._key(point, index) for point, index in requested]
+        found = [cache.get(key) for key in keys]
+        if not self.source.in_process:
             self.source.ends.fill(found, requested)
         missing = [i for i, blob in enumerate(found) if blob is None]
         calls = [partial(self._blob, *requested[i]) for i in missing]
-        for i, blob in zip(missing, self.source.calls(calls, self._nudge), strict=True):
+        blobs = self.source.calls(calls, self._nudge)
+        for i, blob in zip(missing, blobs, strict=True):
             found[i] = blob
             if keep and blob is not None:
-                self.source.blobs.put(self._key(*requested[i]), blob, len(blob))
+                cache.put(keys[i], blob, len(blob))
         return found
 
     def built(
@@ -343,11 +180,15 @@ class Reader:
         folder = self.source.ends.folder(run)
         with contextlib.suppress(OSError):
             log = None if folder is None else EventLog(Path(folder), steps=steps)
-            self.built(("restored", run), lambda _: log, lambda _: 10_000)
+            self.source.built.put(self._restored(run), log, 10_000)
+
+    def _restored(self, run: str) -> tuple[str, ...]:
+        """What the log with the restored steps of a run is kept under."""
+        return (self.experiment, "restored", run)
 
     def _key(self, point: Point, index: int) -> tuple[Any, ...]:
-        stamp = (point.tag, point.step, point.wall_time, index)
-        return (self.experiment, point.plugin, point.run, *stamp)
+        series = (self.experiment, point.plugin, point.run, point.tag)
+        return (series, point.step, point.wall_time, index)
 
     def _blob(self, point: Point, index: int) -> bytes | None:
         """Read a blob; if its key is no longer valid, list the series again and retry once."""
@@ -372,21 +213,24 @@ class Reader:
         return blob if isinstance(blob, bytes) else None
 
     def _listed(
-        self, ask: Callable[..., Any], plugin: str, run: str, tags: Iterable[str]
+        self, ask: Method, plugin: str, run: str, tags: Iterable[str]
     ) -> dict[str, list[Point]]:
-        found = ask(
+        listed = ask(
             self.provider.read_blob_sequences,
             plugin_name=plugin,
             run_tag_filter=RunTagFilter([run], tags),
             downsample=_ALL,
         )
-        return {
-            tag: [_point(plugin, run, tag, d) for d in sorted(data, key=lambda datum: datum.step)]
-            for tag, data in found.get(run, {}).items()
-        }
+        found: dict[str, list[Point]] = {}
+        for tag, data in listed.get(run, {}).items():
+            found[tag] = []
+            for datum in sorted(data, key=lambda datum: datum.step):
+                blobs = tuple(value.blob_key for value in datum.values)
+                found[tag].append(_point(plugin, run, tag, datum, blobs))
+        return found
 
     def _data(
-        self, method: Callable[..., Any], plugin: str, run: str, tags: Iterable[str]
+        self, method: Method, plugin: str, run: str, tags: Iterable[str]
     ) -> dict[str, list[Any]]:
         """Tag -> data points, without series of which TensorBoard cannot convert a value."""
         series = list(tags)
@@ -394,15 +238,19 @@ class Reader:
         try:
             found = self._ask(method, plugin_name=plugin, run_tag_filter=chosen, downsample=_ALL)
         except (TypeError, ValueError):  # a damaged tensor
-            each = [[tag] for tag in series] if len(series) > 1 else []
-            apart = (self._data(method, plugin, run, alone) for alone in each)
-            return {tag: data for found in apart for tag, data in found.items()}
+            readable: dict[str, list[Any]] = {}
+            if len(series) > 1:
+                for tag in series:
+                    readable |= self._data(method, plugin, run, [tag])
+            return readable
         return {tag: list(data) for tag, data in found.get(run, {}).items()}
 
-    def _ask(self, method: Callable[..., Any], **arguments: Any) -> Any:
-        return self.source.calls([partial(self._call, method, **arguments)], self._nudge)[0]
+    def _ask(self, method: Method, **arguments: Any) -> Any:
+        call = partial(self._call, method, **arguments)
+        (answer,) = self.source.calls([call], self._nudge)
+        return answer
 
-    def _call(self, method: Callable[..., Any], **arguments: Any) -> Any:
+    def _call(self, method: Method, **arguments: Any) -> Any:
         return method(self.context, experiment_id=self.experiment, **arguments)
 
     def _nudge(self) -> Any:
@@ -410,6 +258,5 @@ class Reader:
         return self._call(self.provider.experiment_metadata)
 
 
-def _point(plugin: str, run: str, tag: str, datum: Any) -> Point:
-    blobs = tuple(value.blob_key for value in datum.values)
-    return Point(plugin, run, tag, datum.step, finite(datum.wall_time), blobs)
+def _point(plugin: str, run: str, tag: str, datum: Any, blobs: Sequence[Any]) -> Point:
+    return Point(plugin, run, tag, datum.step, finite(datum.wall_time), blobs=blobs)

@@ -12,9 +12,9 @@ from tab_client import Tab, open_tab
 from two_layer_runs import log_steps
 
 from fmapboard.formats.tab_records import PLUGIN_NAME
-from fmapboard.plugin import source
+from fmapboard.plugin import log_ends
+from fmapboard.plugin.log_ends import LogEnds
 from fmapboard.plugin.log_scan import given_logdirs
-from fmapboard.plugin.source import LogEnds
 from fmapboard.runs.log import EventLog
 from fmapboard.runs.provider import Files
 
@@ -24,7 +24,7 @@ TAG = "fmapboard_overview"
 @pytest.fixture
 def cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, bytes]:
     """A log directory whose run ends within step 20, and the missing end of its file."""
-    monkeypatch.setattr(source, "_LAG", 0.0)
+    monkeypatch.setattr(log_ends, "_LAG", 0.0)
     log_steps(tmp_path / "run")
     (file,) = event_files(tmp_path)
     content = file.read_bytes()
@@ -57,12 +57,12 @@ def test_a_record_of_the_last_seconds_may_be_unread(
     tab = open_tab(tmp_path)
     with file.open("ab") as opened:
         opened.write(end)
-    monkeypatch.setattr(source, "_LAG", 3600.0)
+    monkeypatch.setattr(log_ends, "_LAG", 3600.0)
     assert unread_of(tab) == [None, None]
 
 
 def test_only_records_of_the_series_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "_LAG", 0.0)
+    monkeypatch.setattr(log_ends, "_LAG", 0.0)
     log_steps(tmp_path / "run")
     ends = LogEnds([("", str(tmp_path))])
     assert ends.unread("run", TAG, 0.0) == 20
@@ -77,7 +77,7 @@ def test_only_records_of_the_series_count(tmp_path: Path, monkeypatch: pytest.Mo
 def test_runs_of_logdir_spec_begin_with_the_name_of_their_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source, "_LAG", 0.0)
+    monkeypatch.setattr(log_ends, "_LAG", 0.0)
     for run in ("a", "b/deep", "c/deep"):
         log_steps(tmp_path / run)
     spec = f"one:{tmp_path / 'a'},two:{tmp_path / 'b'},{tmp_path / 'c'}"
@@ -91,7 +91,7 @@ def test_runs_of_logdir_spec_begin_with_the_name_of_their_directory(
 def test_a_pipe_among_the_event_files_is_not_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source, "_LAG", 0.0)
+    monkeypatch.setattr(log_ends, "_LAG", 0.0)
     log_steps(tmp_path / "run")
     os.mkfifo(tmp_path / "run" / "events.out.tfevents.0")
     assert LogEnds([("", str(tmp_path))]).unread("run", TAG, 0.0) == 20
@@ -100,7 +100,7 @@ def test_a_pipe_among_the_event_files_is_not_opened(
 def test_a_replaced_or_damaged_file_is_read_from_its_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source, "_LAG", 0.0)
+    monkeypatch.setattr(log_ends, "_LAG", 0.0)
     log_steps(tmp_path / "run")
     (file,) = event_files(tmp_path)
     ends = LogEnds([("", str(tmp_path))])
@@ -115,8 +115,8 @@ def test_a_replaced_or_damaged_file_is_read_from_its_start(
 def test_a_file_that_was_forgotten_is_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source, "_LAG", 0.0)
-    monkeypatch.setattr(source, "_REMEMBERED", 1)
+    monkeypatch.setattr(log_ends, "_LAG", 0.0)
+    monkeypatch.setattr(log_ends, "_REMEMBERED", 1)
     log_steps(tmp_path / "a")
     log_steps(tmp_path / "b", steps=[0, 30])
     ends = LogEnds([("", str(tmp_path))])
