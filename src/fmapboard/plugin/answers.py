@@ -96,8 +96,10 @@ def dumped(content: Any) -> list[bytes]:
         if isinstance(value, bytes):
             parts.append(value)
             return {"offset": offset, "length": len(value)}
+        dtype = "u1" if value.dtype == np.uint8 else "<f4"
         with np.errstate(over="ignore"):
-            parts.append(value.astype("u1" if value.dtype == np.uint8 else "<f4").tobytes())
+            array = value.astype(dtype)
+        parts.append(array.tobytes())
         return {"offset": offset, "shape": value.shape}
 
     try:
@@ -126,12 +128,14 @@ def _as_dict(answer: Any) -> dict[str, Any]:
 def _fields(kind: Any) -> list[tuple[str, Callable[[Any], Any], bool]]:
     """Of each field: the name that is sent, what gets its value, and True if it may be absent."""
     found: list[tuple[str, Callable[[Any], Any], bool]] = []
-    for each in fields(kind):
-        if each.name == "facts":
-            of = fields(get_type_hints(kind)["facts"])
-            found += [(fact.name, attrgetter(f"facts.{fact.name}"), False) for fact in of]
-        elif each.name != "as_of":
-            found.append((each.name.rstrip("_"), attrgetter(each.name), each.default is None))
+    for field in fields(kind):
+        if field.name == "facts":
+            facts = get_type_hints(kind)["facts"]
+            for fact in fields(facts):
+                found.append((fact.name, attrgetter(f"facts.{fact.name}"), False))
+        elif field.name != "as_of":
+            is_optional = field.default is None
+            found.append((field.name.rstrip("_"), attrgetter(field.name), is_optional))
     return found
 
 
@@ -143,5 +147,7 @@ def _spelled(content: Any) -> Any:
     if isinstance(content, (list, tuple)):
         return [_spelled(value) for value in content]
     if isinstance(content, float) and not math.isfinite(content):
-        return "NaN" if math.isnan(content) else "Infinity" if content > 0 else "-Infinity"
+        if math.isnan(content):
+            return "NaN"
+        return "Infinity" if content > 0 else "-Infinity"
     return content

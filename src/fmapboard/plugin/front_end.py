@@ -37,10 +37,11 @@ def static_files() -> dict[str, tuple[str, str]]:
     Raises:
         FileNotFoundError: a file is missing, so the installation is incomplete.
     """
+    files = {}
     try:
-        scripts = {path: FOLDER.joinpath(path[1:]).read_text("utf-8") for path in (ENTRY, SCRIPT)}
-        sheet = styles()
+        for path in (ENTRY, SCRIPT):
+            files[path] = (FOLDER.joinpath(path[1:]).read_text("utf-8"), _JAVASCRIPT)
+        files["/style.css"] = (styles(), _CSS)
     except OSError as error:
         raise FileNotFoundError(f"no {error.filename}; reinstall fmapboard") from error
-    files = {path: (text, _JAVASCRIPT) for path, text in scripts.items()}
-    return {**files, "/style.css": (sheet, _CSS)}
+    return files

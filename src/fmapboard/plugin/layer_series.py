@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from fmapboard.formats.tab_records import PLUGIN_NAME
 from fmapboard.plugin.answers import Missing
@@ -28,10 +29,8 @@ class Kept:
     def points(self) -> list[Point]:
         """One record per step that can be shown, ascending by step."""
         kept = {point.step for point in self.own}
-        return sorted(
-            [*self.own, *(point for point in self.firsts if point.step not in kept)],
-            key=lambda point: point.step,
-        )
+        restored = [point for point in self.firsts if point.step not in kept]
+        return sorted([*self.own, *restored], key=lambda point: point.step)
 
     @property
     def first_step_is_restored(self) -> bool:
@@ -49,15 +48,23 @@ class Series(Kept):
 
 def series_of(provider: Provider, run: str, keys: Iterable[str]) -> list[Series]:
     """These layers of a run, in any order, without those that do not exist."""
-    asked = {key: layer_of(key) for key in keys}
-    layers = [layer for key, layer in asked.items() if layer is not None and layer.key == key]
-    both = [tag for layer in layers for tag in (layer.key, layer.first_key)]
-    found = provider.points(PLUGIN_NAME, run, both) if both else {}
-    every = [
-        Series(tuple(found.get(layer.key, ())), tuple(found.get(layer.first_key, ())), layer)
-        for layer in layers
-    ]
-    return [series for series in every if series.own or series.firsts]
+    layers = []
+    tags = []
+    for key in dict.fromkeys(keys):
+        layer = layer_of(key)
+        if layer is not None and layer.key == key:
+            layers.append(layer)
+            tags += [layer.key, layer.first_key]
+    if not layers:
+        return []
+    found = provider.points(PLUGIN_NAME, run, tags)
+    listed = []
+    for layer in layers:
+        own = tuple(found.get(layer.key, ()))
+        firsts = tuple(found.get(layer.first_key, ()))
+        if own or firsts:
+            listed.append(Series(own, firsts, layer))
+    return listed
 
 
 def requested_series(provider: Provider, run: str, key: str) -> Series:
@@ -72,11 +79,26 @@ def requested_series(provider: Provider, run: str, key: str) -> Series:
     return found[0]
 
 
-def timeline(points: Sequence[Point]) -> tuple[list[int], list[float]]:
-    """The steps of points, and their wall times, s."""
-    return [point.step for point in points], [point.wall_time for point in points]
+class Timeline(NamedTuple):
+    """Steps, and their wall times, s."""
+
+    steps: list[int]
+    wall_times: list[float]
+
+
+def timeline(points: Sequence[Point]) -> Timeline:
+    """The steps of points, and their wall times."""
+    steps = [point.step for point in points]
+    wall_times = [point.wall_time for point in points]
+    return Timeline(steps, wall_times)
 
 
 def nearest(points: Sequence[Point], step: int) -> int:
     """Index of the last point at or before a step; 0 if there is none."""
-    return max(0, bisect_right([point.step for point in points], step) - 1)
+    steps = [point.step for point in points]
+    return max(0, bisect_right(steps, step) - 1)
+
+
+def point_at(points: Iterable[Point], step: int) -> Point | None:
+    """The first of the points at a step, or None."""
+    return next((point for point in points if point.step == step), None)

@@ -26,6 +26,15 @@ _INDICES = np.minimum(np.arange(256), _LEVELS - 1)
 _SHARE_OF_INDEX = (np.ceil(_INDICES * 256 / _LEVELS) / 255).astype(np.float32)
 """Position of a palette index between ``lo`` and ``hi``, 0…1."""
 
+Pixels = npt.NDArray[np.uint8]
+
+
+class Decoded(NamedTuple):
+    """A decoded picture: its mode ("L", "P", "RGB"), and its pixels [height, width, ...]."""
+
+    mode: str
+    pixels: Pixels
+
 
 class MapValues(NamedTuple):
     """The drawn maps of one sample.
@@ -44,32 +53,39 @@ def is_png(content: bytes) -> bool:
     return len(content) >= 24 and content.startswith(_PNG)
 
 
-def decoded(png: bytes, rows: int | None = None) -> tuple[str, npt.NDArray[np.uint8]] | None:
-    """Mode ("L", "P", "RGB") and pixels of a PNG; None if it cannot be read.
+def decoded(png: bytes, rows: int | None = None) -> Decoded | None:
+    """Decode a PNG; None if it cannot be read.
 
     Args:
         png: the file.
         rows: how many rows of pixels to decode, from the top; None for all.
     """
-    sides = struct.unpack(">II", png[16:24]) if is_png(png) else (0, 0)
-    if not 0 < sides[0] * sides[1] <= _MAX_PIXELS:
+    if not is_png(png):
         return None
-    if rows is not None and 0 < rows < sides[1]:  # a decoder stops after as many as the header says
-        sides = sides[0], rows
+    width, height = struct.unpack(">II", png[16:24])
+    if not 0 < width * height <= _MAX_PIXELS:
+        return None
+    if rows is not None and 0 < rows < height:  # a decoder stops after as many as the header says
+        height = rows
         header = png[12:20] + struct.pack(">I", rows) + png[24:29]
-        png = png[:12] + header + struct.pack(">I", zlib.crc32(header)) + png[33:]
+        checksum = struct.pack(">I", zlib.crc32(header))
+        png = png[:12] + header + checksum + png[33:]
     try:
         with Image.open(io.BytesIO(png), formats=("PNG",)) as picture:
             # A second header, of a larger picture, is the one that Pillow follows.
-            return (picture.mode, np.asarray(picture)) if picture.size == sides else None
+            if picture.size != (width, height):
+                return None
+            return Decoded(picture.mode, np.asarray(picture))
     except Exception:  # damaged files make Pillow raise nearly anything
         return None
 
 
-def decoded_map(png: bytes, rows: int | None = None) -> tuple[str, npt.NDArray[np.uint8]] | None:
+def decoded_map(png: bytes, rows: int | None = None) -> Decoded | None:
     """As `decoded`, for a picture of maps: None if it is neither grey nor indexed."""
     found = decoded(png, rows)
-    return found if found is not None and found[0] in ("L", "P") else None
+    if found is None or found.mode not in ("L", "P"):
+        return None
+    return found
 
 
 def map_values(png: bytes, picture: Mapping[str, Any], lo: Floats, hi: Floats) -> MapValues | None:
@@ -84,40 +100,54 @@ def map_values(png: bytes, picture: Mapping[str, Any], lo: Floats, hi: Floats) -
     Returns:
         None if the picture cannot be read, or is neither grey nor indexed.
     """
-    mode, pixels = decoded_map(png) or ("", None)
-    tiles = None if pixels is None else tiles_of(pixels, picture)
+    found = decoded_map(png)
+    if found is None:
+        return None
+    tiles = tiles_of(found.pixels, picture)
     if tiles is None or len(tiles) != len(lo):
         return None
-    span = np.where(np.isfinite(hi - lo), hi - lo, 0).astype(np.float32)[:, None, None]
-    start = np.where(np.isfinite(lo), lo, 0).astype(np.float32)[:, None, None]
-    values = start + span * (_SHARE_OF_INDEX[tiles] if mode == "P" else tiles / np.float32(255))
-    if mode == "P":
-        values[np.isin(tiles, _NOT_FINITE)] = np.nan
-        values = np.where(tiles >= _CONSTANT, start, values)
-    coarse = 255 if mode == "L" else _LEVELS
-    return MapValues(values, span[:, 0, 0] / coarse / 2)
+    start = _finite(lo)
+    span = _finite(hi - lo)
+    if found.mode == "L":
+        values = start + span * (tiles / np.float32(255))
+        return MapValues(values, span[:, 0, 0] / 255 / 2)
+    values = start + span * _SHARE_OF_INDEX[tiles]
+    values[np.isin(tiles, _NOT_FINITE)] = np.nan
+    values = np.where(tiles >= _CONSTANT, start, values)
+    return MapValues(values, span[:, 0, 0] / _LEVELS / 2)
 
 
-def tiles_of(pixels: npt.NDArray[np.uint8], picture: Mapping[str, Any]) -> Any:
+def _finite(numbers: Floats) -> Floats:
+    """Numbers per channel [drawn] as float32 [drawn, 1, 1]; 0 where they are not finite."""
+    finite = np.where(np.isfinite(numbers), numbers, 0)
+    return finite.astype(np.float32)[:, None, None]
+
+
+def tiles_of(pixels: Pixels, picture: Mapping[str, Any]) -> Pixels | None:
     """The tiles of a grid, [drawn, height, width]; None if the header does not fit the picture."""
     grid = _grid(picture)
     if grid is None or grid.drawn * grid.height * grid.width > pixels.size:
         return None
-    tiles = [grid.tile(pixels, i) for i in range(grid.drawn)]
-    is_whole = all(tile.shape == (grid.height, grid.width) for tile in tiles)
-    return np.stack(tiles) if is_whole else None
+    tiles = []
+    for i in range(grid.drawn):
+        tile = grid.tile(pixels, i)
+        if tile is None:
+            return None
+        tiles.append(tile)
+    return np.stack(tiles)
 
 
-def tile_of(png: bytes, picture: Mapping[str, Any], i: int) -> tuple[str, Any] | None:
+def tile_of(png: bytes, picture: Mapping[str, Any], i: int) -> Decoded | None:
     """Mode ("L" or "P") and pixels [height, width] of tile ``i``; None as for `map_values`."""
     grid = _grid(picture)
     if grid is None or i >= grid.drawn:
         return None
-    found = decoded_map(png, grid.corner(i)[0] + grid.height)
+    top, _ = grid.corner(i)
+    found = decoded_map(png, top + grid.height)
     if found is None:
         return None
-    tile = grid.tile(found[1], i)
-    return (found[0], tile) if tile.shape == (grid.height, grid.width) else None
+    tile = grid.tile(found.pixels, i)
+    return None if tile is None else Decoded(found.mode, tile)
 
 
 class _Grid(NamedTuple):
@@ -129,23 +159,27 @@ class _Grid(NamedTuple):
 
     def corner(self, i: int) -> tuple[int, int]:
         """Top and left of a tile, px."""
-        around = 0 if self.drawn == 1 else self.padding
+        border = 0 if self.drawn == 1 else self.padding
         row, column = divmod(i, self.columns)
-        top, left = row * (self.height + self.padding), column * (self.width + self.padding)
-        return around + top, around + left
+        top = border + row * (self.height + self.padding)
+        left = border + column * (self.width + self.padding)
+        return top, left
 
-    def tile(self, pixels: npt.NDArray[np.uint8], i: int) -> npt.NDArray[np.uint8]:
-        """A tile, smaller if the picture ends before."""
+    def tile(self, pixels: Pixels, i: int) -> Pixels | None:
+        """A tile [height, width]; None if the picture ends before."""
         top, left = self.corner(i)
-        return pixels[top : top + self.height, left : left + self.width]
+        tile = pixels[top : top + self.height, left : left + self.width]
+        return tile if tile.shape == (self.height, self.width) else None
 
 
 def _grid(picture: Mapping[str, Any]) -> _Grid | None:
     """The grid that the entry of a picture describes; None if it describes none."""
     try:
-        drawn, columns, padding = (picture[name] for name in ("drawn", "columns", "padding"))
-        numbers = (*picture["tile"], drawn, columns, padding)
-    except (LookupError, TypeError):
+        height, width = picture["tile"]
+        grid = _Grid(height, width, picture["drawn"], picture["columns"], picture["padding"])
+    except (LookupError, TypeError, ValueError):
         return None
-    is_grid = len(numbers) == 5 and all(type(number) is int for number in numbers)
-    return _Grid(*numbers) if is_grid and min(*numbers[:4], padding + 1) >= 1 else None
+    if not all(type(number) is int for number in grid):
+        return None
+    has_tiles = min(grid.height, grid.width, grid.drawn, grid.columns) >= 1
+    return grid if has_tiles and grid.padding >= 0 else None

@@ -26,7 +26,8 @@ from fmapboard.runs.provider import Provider
 
 _CACHED = 3600
 """Time in s for which the browser may keep an answer."""
-_JSON, _BYTES = "application/json", "application/octet-stream"
+_JSON = "application/json"
+_BYTES = "application/octet-stream"
 _SMALL = 4096
 """Bytes up to which an answer is not worth compressing; text is always compressed."""
 _WHOLE = re.compile(r"-?\d{1,19}", re.ASCII)
@@ -46,10 +47,11 @@ def data_app(route: Route, provider: Callable[[Any], Provider]) -> Any:
         route: is given a provider and the parameters.
         provider: returns the provider for a WSGI environment.
     """
-    asked = list(inspect.signature(route, eval_str=True).parameters.values())[1:]
+    signature = inspect.signature(route, eval_str=True)
+    _, *parameters = signature.parameters.values()
 
     def respond(request: Request) -> Response:
-        given = {each.name: _read(request, each) for each in asked}
+        given = {parameter.name: _read(request, parameter) for parameter in parameters}
         stamp = _stamp(request)
         answer = route(provider(request.environ), **given)
         return _sent(request, answer, lasts=stamp == answer.as_of)
@@ -60,7 +62,11 @@ def data_app(route: Route, provider: Callable[[Any], Provider]) -> Any:
 def file_app(content: str, kind: str) -> Any:
     """A WSGI application that responds with a text file, which is compressed once."""
     packed = gzip.compress(content.encode(), mtime=0)
-    return _guarded(lambda request: _respond(request, packed, kind, content_encoding="gzip"))
+
+    def respond(request: Request) -> Response:
+        return _respond(request, packed, kind, content_encoding="gzip")
+
+    return _guarded(respond)
 
 
 def _guarded(respond: Callable[[Request], Response]) -> Any:
@@ -83,20 +89,24 @@ def _guarded(respond: Callable[[Request], Response]) -> Any:
 
 
 def _sent(request: Request, answer: Answer, *, lasts: bool) -> Response:
-    content, expires = body(answer), _CACHED if lasts else 0
+    content = body(answer)
+    expires = _CACHED if lasts else 0
     if isinstance(answer, Png):
         headers = [("X-Step", str(answer.step))]
         return _respond(request, content, "image/png", expires=expires, headers=headers)
     if not isinstance(answer, Binary):
         return _respond(request, content, _JSON, expires=expires)
     encoding = None
-    if answer.compresses and len(content) > _SMALL and request.accept_encodings["gzip"]:
-        content, encoding = gzip.compress(content, 1, mtime=0), "gzip"
+    is_worth_it = answer.compresses and len(content) > _SMALL
+    if is_worth_it and request.accept_encodings["gzip"]:
+        encoding = "gzip"
+        content = gzip.compress(content, 1, mtime=0)
     return _respond(request, content, _BYTES, expires=expires, content_encoding=encoding)
 
 
 def _refused(request: Request, status: int, why: str) -> Response:
-    return _respond(request, json.dumps({"error": why}), _JSON, code=status)
+    content = json.dumps({"error": why})
+    return _respond(request, content, _JSON, code=status)
 
 
 def _respond(request: Request, content: str | bytes, content_type: str, **more: Any) -> Response:
@@ -110,7 +120,9 @@ def _read(request: Request, parameter: inspect.Parameter) -> Any:
     Raises:
         Invalid: the value is missing, or of another type.
     """
-    name, default = parameter.name, parameter.default
+    name = parameter.name
+    default = parameter.default
+    is_required = default is parameter.empty
     values: list[str] = request.args.getlist(name)
     if parameter.annotation == Sequence[str]:
         if not values or not all(values):
@@ -118,19 +130,23 @@ def _read(request: Request, parameter: inspect.Parameter) -> Any:
         return values
     value = values[0] if values else None
     if parameter.annotation is int:
-        return default if value is None and default is not parameter.empty else _whole(name, value)
+        if value is None and not is_required:
+            return default
+        return _whole(name, value)
     if value:
         return value
-    if default is parameter.empty:
+    if is_required:
         raise Invalid(f"the query has no {name}")
     return default
 
 
 def _whole(name: str, value: str | None) -> int:
     """An integer of 64 bits."""
-    if value is None or not _WHOLE.fullmatch(value) or not _LOW <= int(value) < -_LOW:
-        raise Invalid(f"the query's {name} must be an integer, not {value!r}")
-    return int(value)
+    if value is not None and _WHOLE.fullmatch(value):
+        number = int(value)
+        if _LOW <= number < -_LOW:
+            return number
+    raise Invalid(f"the query's {name} must be an integer, not {value!r}")
 
 
 def _stamp(request: Request) -> float:
@@ -151,13 +167,19 @@ class FeatureMapsPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorbo
     plugin_name = PLUGIN_NAME
 
     def __init__(self, context: Any) -> None:
-        own = [("", context.logdir)] if context.logdir else given_logdirs(context.flags)
+        logdirs = given_logdirs(context.flags)
+        if context.logdir:
+            logdirs = [("", context.logdir)]
+        self._logdirs = [path for _, path in logdirs]
         self._keeps_enough = keeps_enough(context.flags)
-        provider, in_process = context.data_provider, context.multiplexer is not None
-        self._source = provider and Source(provider, in_process=in_process, logdirs=own)
-        self._logdirs = [path for _, path in own]
-        files = {path: file_app(*content) for path, content in static_files().items()}
-        self._routes = {**files, **self._data_routes()}
+        self._source: Source | None = None
+        provider = context.data_provider
+        if provider:
+            in_process = context.multiplexer is not None
+            self._source = Source(provider, in_process=in_process, logdirs=logdirs)
+        self._routes = self._data_routes()
+        for path, (content, kind) in static_files().items():
+            self._routes[path] = file_app(content, kind)
 
     def get_plugin_apps(self) -> dict[str, Any]:
         """Path -> WSGI application."""
@@ -175,8 +197,11 @@ class FeatureMapsPlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorbo
         def all_runs(provider: Provider) -> Runs:
             return runs(provider, self._logdirs, keeps_enough=self._keeps_enough)
 
+        apps = {}
         routes = {**ROUTES, "runs": all_runs}
-        return {f"/data/{name}": data_app(route, self._provider) for name, route in routes.items()}
+        for name, route in routes.items():
+            apps[f"/data/{name}"] = data_app(route, self._provider)
+        return apps
 
     def _provider(self, environ: Any) -> Provider:
         if self._source is None:

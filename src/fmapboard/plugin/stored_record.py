@@ -21,6 +21,7 @@ FLOORED = {
 """Types of activation modules whose channels can be dead (see `activations.floor_of`)."""
 NONFINITE = ("nan", "positive_infinity", "negative_infinity")
 WEIGHTS = "weights"
+_STATISTICS = ("minimum", "maximum", "mean", "std", "constant", *NONFINITE)
 _PLANES = ("lo", "hi", "flat")
 _PICTURE_OF = {"activation": ROLES[0], WEIGHTS: ROLES[0]}
 """Role of the picture with the channels of further arrays."""
@@ -78,8 +79,10 @@ class Header:
     def maps(self) -> PictureFacts | None:
         """The picture of the feature maps, else the first picture that has channels, else None."""
         with_channels = [picture for picture in self.pictures if picture.drawn is not None]
-        maps = [picture for picture in with_channels if picture.role == ROLES[0]]
-        return next(iter([*maps, *with_channels]), None)
+        for picture in with_channels:
+            if picture.role == ROLES[0]:
+                return picture
+        return with_channels[0] if with_channels else None
 
     @property
     def knows_dead(self) -> bool:
@@ -134,15 +137,21 @@ def read_record(header: bytes | None, arrays: bytes | None) -> Record:
 def _typed(raw: dict[str, Any]) -> Header:
     json.dumps(raw, allow_nan=False)  # refuses what cannot be sent
     header: Header = typed(Header, raw)
-    if any(picture.drawn is None for picture in header.pictures if picture.role != "kernels"):
-        raise TypeError("a picture of channels does not tell how many are drawn")
+    for picture in header.pictures:
+        if picture.drawn is None and picture.role != "kernels":
+            raise TypeError("a picture of channels does not tell how many are drawn")
     return header
 
 
 def records_at(provider: Provider, points: Sequence[Point]) -> list[Record | FormatError]:
     """The record of each point, or why it cannot be read."""
     blobs = iter(provider.blobs([(point, i) for point in points for i in (0, 1)]))
-    return [attempted(read_record, next(blobs), next(blobs)) for _ in points]
+    found = []
+    for _ in points:
+        header = next(blobs)
+        arrays = next(blobs)
+        found.append(attempted(read_record, header, arrays))
+    return found
 
 
 def headers_at(provider: Provider, points: Sequence[Point]) -> list[Header | FormatError]:
@@ -151,10 +160,10 @@ def headers_at(provider: Provider, points: Sequence[Point]) -> list[Header | For
     return [attempted(read_header, blob) for blob in blobs]
 
 
-def attempted(parse: Callable[..., T], *of: Any) -> T | FormatError:
+def attempted(parse: Callable[..., T], *arguments: Any) -> T | FormatError:
     """What a function returns, or the error that it raises."""
     try:
-        return parse(*of)
+        return parse(*arguments)
     except FormatError as error:
         return error
 
@@ -172,18 +181,17 @@ def statistics(record: Record, role: str) -> dict[str, Floats]:
         return {}
     nothing = np.zeros(len(mean))
 
-    def array(name: str, role: str = role) -> Floats:
-        return np.asarray(stored.get(f"{role}.{name}", nothing), np.float64)
+    def array(name: str) -> Floats:
+        return np.asarray(stored.get(name, nothing), np.float64)
 
-    counts = {name: array(name) for name in NONFINITE}
-    found = {
-        **{name: array(name) for name in ("minimum", "maximum", "mean", "std", "constant")},
-        **counts,
-        "nonfinite": counts["nan"] + counts["positive_infinity"] + counts["negative_infinity"],
-    }
-    follows = "activation.dead" in stored
-    if role == "feature_maps" and (record.header.knows_dead or follows or f"{role}.dead" in stored):
-        found["dead"] = array("dead", "activation" if follows else role)
+    found = {name: array(f"{role}.{name}") for name in _STATISTICS}
+    found["nonfinite"] = found["nan"] + found["positive_infinity"] + found["negative_infinity"]
+    if role != "feature_maps":
+        return found
+    if "activation.dead" in stored:
+        found["dead"] = array("activation.dead")
+    elif record.header.knows_dead or "feature_maps.dead" in stored:
+        found["dead"] = array("feature_maps.dead")
     return found
 
 
@@ -198,8 +206,10 @@ def change(record: Record, name: str) -> Floats | None:
     Returns:
         None if the change was not recorded.
     """
-    stored, since = record.arrays.get(f"{name}.change"), record.header.change_since
-    if stored is None or stored.ndim != 1 or not stored.size or name not in since:
+    stored = record.arrays.get(f"{name}.change")
+    if stored is None or name not in record.header.change_since:
+        return None
+    if stored.ndim != 1 or not stored.size:
         return None
     return np.asarray(stored, np.float64)
 
@@ -218,6 +228,9 @@ def _check_shapes(header: Header, arrays: Mapping[str, Floats]) -> None:
             if role in ROLES and what != "change":  # `change` checks its own
                 raise FormatError(f"the record has {name} without a picture of it")
             continue
-        expected = (picture.samples, picture.drawn) if what in _PLANES else (picture.drawn,)
-        if array.shape != expected and (role != WEIGHTS or array.shape != (1,)):
+        expected: tuple[int | None, ...] = (picture.drawn,)
+        if what in _PLANES:
+            expected = (picture.samples, picture.drawn)
+        is_of_layer = role == WEIGHTS and array.shape == (1,)
+        if array.shape != expected and not is_of_layer:
             raise FormatError(f"the record's {name} has shape {array.shape}, not {expected}")

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from fmapboard.formats import tags
 from fmapboard.formats.tab_records import PLUGIN_NAME, FormatError, read_json, reading, typed
@@ -89,16 +89,24 @@ def attribution(provider: Provider, run: str) -> Attribution:
     every = _series(provider, run, provider.tags_of(IMAGES, run))
     if not every:
         return Attribution(run, [])
-    firsts = provider.blobs([(point, 0) for series in every for point in series.firsts[:1]])
-    headers = iter(firsts)
-    norms = provider.scalars(run, [_in_group(s.key, tags.ATTRIBUTION_GRADIENT) for s in every])
+    firsts = {series.key: series.firsts[0] for series in every if series.firsts}
+    headers = provider.blobs([(point, 0) for point in firsts.values()])
+    records = dict(zip(firsts, map(_first_record, headers), strict=True))
+    norm_tags = [_in_group(series.key, tags.ATTRIBUTION_GRADIENT) for series in every]
+    found = provider.scalars(run, norm_tags)
     listed = []
-    for series in every:
-        first = _first_record(next(headers)) if series.firsts else _FirstRecord()
-        of_series = norms.get(_in_group(series.key, tags.ATTRIBUTION_GRADIENT), ())
-        listed.append(_listed(series, first, {datum.step: datum.value for datum in of_series}))
-    listed.sort(key=lambda e: (natural(e.name), e.facts.position, natural(e.label), e.sample))
+    for series, tag in zip(every, norm_tags, strict=True):
+        first = records.get(series.key, _FirstRecord())
+        norms = {datum.step: datum.value for datum in found.get(tag, ())}
+        listed.append(_listed(series, first, norms))
+    listed.sort(key=_order)
     return Attribution(run, listed)
+
+
+def _order(series: AttributionSeries) -> tuple[Any, ...]:
+    name = natural(series.name)
+    label = natural(series.label)
+    return name, series.facts.position, label, series.sample
 
 
 def attribution_picture(provider: Provider, run: str, key: str, step: int) -> Png:
@@ -109,17 +117,19 @@ def attribution_picture(provider: Provider, run: str, key: str, step: int) -> Pn
     """
     for series in _series(provider, run, [key]):
         for point in series.points:
-            if point.step == step:
-                (png,) = provider.blobs([(point, FIRST_PICTURE)], keep=False)
-                if png:
-                    return Png(png, step, point.wall_time)
+            if point.step != step:
+                continue
+            (png,) = provider.blobs([(point, FIRST_PICTURE)], keep=False)
+            if png:
+                return Png(png, step, point.wall_time)
     raise Missing(f"no attribution {key!r} at step {step} in run {run!r}")
 
 
 def _in_group(key: str, group: str) -> str:
     """The tag of an attribution series in another group, given that of its pictures."""
     name, own = tags.split(key)
-    return tags.prefix(name) + tags.of(group, own.removeprefix(f"{tags.ATTRIBUTION}/"))
+    label = own.removeprefix(f"{tags.ATTRIBUTION}/")
+    return tags.prefix(name) + tags.of(group, label)
 
 
 def _series(provider: Provider, run: str, every: Iterable[str]) -> list[_Series]:
@@ -127,11 +137,16 @@ def _series(provider: Provider, run: str, every: Iterable[str]) -> list[_Series]
     keys = [tag for tag in every if _OWN_TAG.fullmatch(tags.split(tag)[1])]
     if not keys:
         return []
-    first = {key: _in_group(key, tags.FIRST_ATTRIBUTION.rstrip("/")) for key in keys}
+    first_group = tags.FIRST_ATTRIBUTION.rstrip("/")
+    first_tags = {key: _in_group(key, first_group) for key in keys}
     own = provider.points(IMAGES, run, keys)
-    firsts = provider.points(PLUGIN_NAME, run, first.values())
-    found = [_Series(_with_picture(own, k), _with_picture(firsts, first[k]), k) for k in keys]
-    return [series for series in found if series.points]
+    firsts = provider.points(PLUGIN_NAME, run, first_tags.values())
+    found = []
+    for key, first_tag in first_tags.items():
+        series = _Series(_with_picture(own, key), _with_picture(firsts, first_tag), key)
+        if series.points:
+            found.append(series)
+    return found
 
 
 def _with_picture(points: Mapping[str, list[Point]], tag: str) -> tuple[Point, ...]:
@@ -151,9 +166,20 @@ def _first_record(header: bytes | None) -> _FirstRecord:
 def _listed(series: _Series, first: _FirstRecord, norms: dict[int, float]) -> AttributionSeries:
     name, own = tags.split(series.key)
     label, _, sample = own.removeprefix(f"{tags.ATTRIBUTION}/").rpartition("/sample_")
-    steps, times = timeline(series.points)
-    logged = [norms.get(step, math.nan) for step in steps]
-    gradients = [norm if math.isfinite(norm) else None for norm in logged]
+    shown = timeline(series.points)
+    gradients: list[float | None] = []
+    for step in shown.steps:
+        norm = norms.get(step, math.nan)
+        gradients.append(norm if math.isfinite(norm) else None)
     if series.first_step_is_restored and gradients[0] is None:
         gradients[0] = first.gradient
-    return AttributionSeries(series.key, name, label, int(sample), steps, times, first, gradients)
+    return AttributionSeries(
+        key=series.key,
+        name=name,
+        label=label,
+        sample=int(sample),
+        steps=shown.steps,
+        wall_times=shown.wall_times,
+        facts=first,
+        gradients=gradients,
+    )

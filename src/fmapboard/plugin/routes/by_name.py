@@ -53,14 +53,16 @@ class Runs(Answer):
 
 def runs(provider: Provider, logdirs: Sequence[str] = (), *, keeps_enough: bool = True) -> Runs:
     """The runs with records of the tab; see `Runs` for the arguments."""
-    listed = [
-        RunEntry(run, layers, started)
-        for run, (started, tags) in provider.runs().items()
-        if (layers := len({layer_of(tag) for tag in tags} - {None}))
-    ]
+    listed = []
+    for run, (started, tags) in provider.runs().items():
+        found = {layer_of(tag) for tag in tags} - {None}
+        if found:
+            listed.append(RunEntry(run, len(found), started))
     listed.sort(key=lambda entry: natural(entry.run))
+    root = ""
+    if len(logdirs) == 1:
+        root = path.basename(path.abspath(path.expanduser(logdirs[0])))
     is_unread = not listed and has_own_records(logdirs)
-    root = path.basename(path.abspath(path.expanduser(logdirs[0]))) if len(logdirs) == 1 else ""
     return Runs(listed, ", ".join(logdirs), root, keeps_enough, is_unread)
 
 

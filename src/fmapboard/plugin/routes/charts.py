@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 
 from fmapboard.formats import tags
-from fmapboard.formats.tab_records import FormatError
 from fmapboard.plugin.answers import Answer, MaybeNonfinite
 from fmapboard.plugin.layer_series import requested_series
-from fmapboard.plugin.stored_record import headers_at
+from fmapboard.plugin.stored_record import Header, headers_at
 from fmapboard.plugin.tag_names import natural
 from fmapboard.runs.events import SCALARS
 from fmapboard.runs.provider import HISTOGRAMS, Provider
 
 _OF_LABEL = (tags.CONSTANT_CHANNELS, tags.NONFINITE, tags.DEAD_CHANNELS)
 _OF_TENSOR = tuple(tags.HISTOGRAM_OF.values())
-_OF_PARAMETER = (tags.WEIGHTS, tags.GRADIENTS)
+_NUMBERS_OF_PARAMETER = (tags.GRADIENT_NORM, tags.UPDATE_RATIO)
+_HISTOGRAMS_OF_PARAMETER = (tags.WEIGHTS, tags.GRADIENTS)
 _MAX_HISTOGRAMS = 200
 """Histograms per series that are sent; TensorBoard's Python loader keeps 500, more than the chart
 has columns."""
@@ -63,33 +63,38 @@ def numbers(provider: Provider, run: str, key: str) -> Numbers:
         Missing: there is no such layer.
     """
     series = requested_series(provider, run, key)
+    label = series.layer.label
     prefix = series.layer.prefix
-    (found,) = headers_at(provider, series.points[-1:])
-    header = None if isinstance(found, FormatError) else found
-    layer = series.layer.label if header is None else header.layer
-    scalars = [tags.of(what, series.layer.label) for what in _OF_LABEL]
+    scalars = [tags.of(what, label) for what in _OF_LABEL]
     scalars.append(tags.of(tags.GRADIENT_NORM, tags.TOTAL))
-    if header is not None and header.activation is not None:
-        scalars.append(tags.of(tags.DEAD_CHANNELS, header.activation.label))
-    per_parameter = (tags.GRADIENT_NORM, tags.UPDATE_RATIO)
-    of_each = _of_parameters(provider.tags_of(SCALARS, run), prefix, per_parameter, layer)
-    of_tensor = [tags.of(what, series.layer.label) for what in _OF_TENSOR]
-    of_parameter = _of_parameters(provider.tags_of(HISTOGRAMS, run), prefix, _OF_PARAMETER, layer)
-    estimated = () if header is None else header.estimated_updates
-    estimates = [tags.of(tags.UPDATE_RATIO, f"{layer}.{name}") for name in estimated]
+    histograms = [tags.of(what, label) for what in _OF_TENSOR]
+    layer = label
+    estimates = []
+    (header,) = headers_at(provider, series.points[-1:])
+    if isinstance(header, Header):
+        layer = header.layer
+        if header.activation is not None:
+            scalars.append(tags.of(tags.DEAD_CHANNELS, header.activation.label))
+        for name in header.estimated_updates:
+            estimates.append(tags.of(tags.UPDATE_RATIO, f"{layer}.{name}"))
+    numbered = provider.tags_of(SCALARS, run)
+    scalars += _of_parameters(numbered, prefix, _NUMBERS_OF_PARAMETER, layer)
+    counted = provider.tags_of(HISTOGRAMS, run)
+    histograms += _of_parameters(counted, prefix, _HISTOGRAMS_OF_PARAMETER, layer)
     return Numbers(
-        _scalars(provider, run, prefix, [*scalars, *of_each]),
-        _histograms(provider, run, prefix, [*of_tensor, *of_parameter]),
-        estimates or None,
+        scalars=_scalars(provider, run, prefix, scalars),
+        histograms=_histograms(provider, run, prefix, histograms),
+        estimates=estimates or None,
     )
 
 
 def _of_parameters(
-    tags: Iterable[str], prefix: str, groups: tuple[str, ...], layer: str
+    listed: Iterable[str], prefix: str, groups: tuple[str, ...], layer: str
 ) -> list[str]:
     """Tags, without prefix, of a layer's own parameters, not those of its submodules."""
-    found = [tag.removeprefix(prefix) for tag in tags if tag.startswith(prefix)]
-    own = re.compile(rf"(?:{'|'.join(groups)})/{re.escape(layer)}\.[^.]+")
+    found = [tag.removeprefix(prefix) for tag in listed if tag.startswith(prefix)]
+    group = "|".join(groups)
+    own = re.compile(rf"(?:{group})/{re.escape(layer)}\.[^.]+")
     return sorted(filter(own.fullmatch, found), key=natural)
 
 
@@ -97,11 +102,13 @@ def _scalars(
     provider: Provider, run: str, prefix: str, requested: list[str]
 ) -> dict[str, ScalarChart]:
     found = provider.scalars(run, [prefix + tag for tag in requested])
-    return {
-        tag: ScalarChart([d.step for d in data], _short(d.value for d in data))
-        for tag in requested
-        if (data := found.get(prefix + tag))
-    }
+    charts = {}
+    for tag in requested:
+        data = found.get(prefix + tag)
+        if data:
+            steps = [datum.step for datum in data]
+            charts[tag] = ScalarChart(steps, _short(datum.value for datum in data))
+    return charts
 
 
 def _histograms(
@@ -110,15 +117,19 @@ def _histograms(
     found = provider.histograms(run, [prefix + tag for tag in requested])
     charts = {}
     for tag in requested:
-        data = [d for d in found.get(prefix + tag, ()) if _is_histogram(d.numpy)]
-        if data:
-            last, kept = len(data) - 1, min(len(data), _MAX_HISTOGRAMS)  # evenly spaced
-            data = [data[place * last // max(kept - 1, 1)] for place in range(kept)]
-            charts[tag] = HistogramChart(
-                [d.step for d in data],
-                [_short([*d.numpy[:, 0], d.numpy[-1, 1]]) for d in data],
-                [_short(d.numpy[:, 2]) for d in data],
-            )
+        data = [datum for datum in found.get(prefix + tag, ()) if _is_histogram(datum.numpy)]
+        if not data:
+            continue
+        chart = HistogramChart([], [], [])
+        last = len(data) - 1
+        kept = min(len(data), _MAX_HISTOGRAMS)
+        for place in range(kept):  # evenly spaced
+            datum = data[place * last // max(kept - 1, 1)]
+            rows = datum.numpy  # [K, 3]
+            chart.steps.append(datum.step)
+            chart.edges.append(_short([*rows[:, 0], rows[-1, 1]]))
+            chart.counts.append(_short(rows[:, 2]))
+        charts[tag] = chart
     return charts
 
 

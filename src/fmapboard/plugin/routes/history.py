@@ -70,43 +70,46 @@ def history(provider: Provider, run: str, key: str, sample: int = 0) -> History:
         raise Invalid(f"the query's sample must not be negative, but is {sample}")
     series = requested_series(provider, run, key)
     points = series.points
-    found = records_at(provider, points)
-    records = [None if isinstance(record, FormatError) else record for record in found]
-    rows = [{} if record is None else _row(record, sample) for record in records]
+    records = records_at(provider, points)
+    rows: list[dict[str, Floats]] = []
+    kernels = []
+    samples = 0
+    for point, record in zip(points, records, strict=True):
+        if isinstance(record, FormatError):
+            rows.append({})
+            continue
+        rows.append(_row(record, sample))
+        for picture in record.header.pictures:
+            samples = max(samples, picture.samples)
+        for entry in record.raw["pictures"]:
+            if entry["role"] == "kernels":
+                kernels.append(DrawnKernels(point.step, entry.get("peak")))
     if not any(rows):
         raise Missing(f"no record of {points[0].tag!r} can be read")
-    pictures = [picture for record in records if record for picture in record.header.pictures]
-    if sample and all(sample >= picture.samples for picture in pictures):
+    if sample and sample >= samples:
         raise Missing(f"no sample {sample} in the records of {points[0].tag!r}")
     names = dict.fromkeys(name for row in rows for name in row)
-    return History(
-        *timeline(points),
-        kernels=[
-            DrawnKernels(point.step, picture.get("peak"))
-            for point, record in zip(points, records, strict=True)
-            if record is not None
-            for picture in record.raw["pictures"]
-            if picture["role"] == "kernels"
-        ],
-        arrays={
-            **{name: _table([row.get(name) for row in rows]) for name in names},
-            **_of_all_channels(provider, run, series),
-        },
-    )
+    arrays = {name: _table([row.get(name) for row in rows]) for name in names}
+    arrays |= _of_all_channels(provider, run, series)
+    shown = timeline(points)
+    return History(shown.steps, shown.wall_times, kernels, arrays)
 
 
 def _of_all_channels(provider: Provider, run: str, series: Series) -> dict[str, Floats]:
     """Numbers of a layer of which not all channels are drawn; empty of others, or if not known."""
     table = run_overview(provider, run).table
-    index = None if table is None else table.index(series.layer.name, series.layer.label)
-    if table is None or index is None:
+    if table is None:
+        return {}
+    index = table.index(series.layer.name, series.layer.label)
+    if index is None:
         return {}
     facts = table.rows[index].facts
     if facts.drawn >= facts.channels:
         return {}
     found: dict[str, Floats] = {}
     for what in ("minimum", "maximum", "nonfinite"):
-        known = dict(zip(table.steps, table.columns[what][:, index].tolist(), strict=True))
+        numbers = table.columns[what][:, index].tolist()
+        known = dict(zip(table.steps, numbers, strict=True))
         shown = [[known.get(point.step, np.nan)] for point in series.points]
         found[f"layer.{what}"] = np.array(shown)  # [steps, 1]
     return found
@@ -119,8 +122,11 @@ def _row(record: Record, sample: int) -> dict[str, Floats]:
         own = statistics(record, role)
         if own:
             shape = own["minimum"].shape
-            own["code"] = worst_states(own, np.zeros(shape, bool), shape).astype(np.float64)
-        row |= {f"{role}.{what}": values for what, values in own.items() if what in _SHOWN}
+            codes = worst_states(own, np.zeros(shape, bool), shape)
+            own["code"] = codes.astype(np.float64)
+        for what, values in own.items():
+            if what in _SHOWN:
+                row[f"{role}.{what}"] = values
         for end in ("lo", "hi"):
             planes = record.arrays.get(f"{role}.{end}")
             if planes is not None and sample < len(planes):

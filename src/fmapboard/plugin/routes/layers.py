@@ -9,14 +9,15 @@ from typing import Any
 from fmapboard.formats.overview import LayerFacts
 from fmapboard.formats.tab_records import FormatError
 from fmapboard.plugin.answers import Answer, Missing
-from fmapboard.plugin.layer_series import Kept, Series, series_of, timeline
+from fmapboard.plugin.layer_series import Series, Timeline, series_of, timeline
 from fmapboard.plugin.overview_series import ModelOverview, run_overview, unread_step
-from fmapboard.plugin.stored_record import ROLES, Header, headers_at
+from fmapboard.plugin.stored_record import ROLES, Header, PictureFacts, headers_at
 from fmapboard.plugin.tag_names import LayerTag, input_tag, layer_of, natural
 from fmapboard.runs.provider import IMAGES, Provider
 
 _MAX_SAMPLES = 64
 """Input images per model that are looked up."""
+_NO_MAPS = PictureFacts(role="", tag="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,40 +85,44 @@ def layers(provider: Provider, run: str) -> Layers:
         Missing: it has none.
     """
     overview = run_overview(provider, run)
-    table = overview.table
-    known = [one for model in overview.models for one in _from_overview(provider, run, model)]
-    told = {one.key for one in known}
-    found = {layer.key for layer in map(layer_of, overview.tags) if layer is not None}
-    every = series_of(provider, run, found - told)  # without maps: their kernels were drawn
-    known += _from_records(provider, every)
+    known = []
+    for model in overview.models:
+        known += _from_overview(provider, run, model)
+    in_records = {layer.key for layer in map(layer_of, overview.tags) if layer is not None}
+    in_overview = {layer.key for layer in known}
+    without_maps = series_of(provider, run, in_records - in_overview)  # their kernels were drawn
+    known += _from_records(provider, without_maps)
     if not known:
         raise Missing(f"no feature maps in run {run!r}")
     known.sort(key=_order)
     times: dict[int, float] = {}
-    for one in {id(one.steps): one for one in known}.values():  # most layers share their steps
-        times.update(zip(one.steps or (), one.wall_times or (), strict=True))
+    distinct = {id(layer.steps): layer for layer in known}  # most layers share their steps
+    for layer in distinct.values():
+        times.update(zip(layer.steps or (), layer.wall_times or (), strict=True))
     steps = sorted(times)
-    whole = steps, [times[step] for step in steps]
+    wall_times = [times[step] for step in steps]
+    listed = []
+    for layer in known:
+        is_usual = layer.steps == steps and layer.wall_times == wall_times
+        listed.append(replace(layer, steps=None, wall_times=None) if is_usual else layer)
+    table = overview.table
+    words = {} if table is None else {step: table.step_text(step) for step in table.sources}
+    unread = unread_step(provider, overview.models[0]) if overview.models else None
     return Layers(
         run=run,
-        layers=[
-            replace(one, steps=None, wall_times=None)
-            if (one.steps, one.wall_times) == whole
-            else one
-            for one in known
-        ],
+        layers=listed,
         inputs=_inputs(provider, run, known),
-        steps=whole[0],
-        wall_times=whole[1],
-        step_words={step: table.step_text(step) for step in table.sources} if table else {},
-        steps_written=max(one.steps_written for one in known),
-        unread=unread_step(provider, overview.models[0]) if overview.models else None,
+        steps=steps,
+        wall_times=wall_times,
+        step_words=words,
+        steps_written=max(layer.steps_written for layer in known),
+        unread=unread,
     )
 
 
 def _order(layer: Layer) -> tuple[Any, ...]:
-    of = layer.facts
-    return natural(layer.name), of.position, of.call, natural(of.label)
+    facts = layer.facts
+    return natural(layer.name), facts.position, facts.call, natural(facts.label)
 
 
 def _from_overview(provider: Provider, run: str, model: ModelOverview) -> list[Layer]:
@@ -127,81 +132,100 @@ def _from_overview(provider: Provider, run: str, model: ModelOverview) -> list[L
     # A layer that had no record at some steps is kept at other steps than the overview.
     with_gaps = [row.key for row in rows if row.key and missed.get(row.facts.label) != 0]
     own = {series.layer.key: series for series in series_of(provider, run, with_gaps)}
-    of_model, written = _shown(model.kept), model.newest.steps_written
+    shared = timeline(model.kept.points)
+    written = model.newest.steps_written
     listed = []
     for row in rows:
-        series, less = own.get(row.key or ""), missed.get(row.facts.label, 0)
-        shown = of_model if series is None else _shown(series)
-        # A damaged number of missed records counts as none.
-        count = written - int(less) if 0 <= less <= written else written
-        listed.append(_layer(row.name, row.facts, count, shown))
+        without = missed.get(row.facts.label, 0)
+        if not 0 <= without <= written:  # damaged
+            without = 0
+        series = own.get(row.key or "")
+        shown = shared if series is None else timeline(series.points)
+        listed.append(_layer(row.name, row.facts, written - int(without), shown))
     return listed
 
 
 def _from_records(provider: Provider, every: list[Series]) -> list[Layer]:
     """Layers of which the overview does not tell, from their last record and their first."""
-    ends = [point for series in every for point in (series.points[-1], series.points[0])]
+    ends = []
+    for series in every:
+        points = series.points
+        ends += [points[-1], points[0]]
     headers = iter(headers_at(provider, ends))
     listed = []
     for series in every:
-        both = next(headers), next(headers)
-        known = [header for header in both if isinstance(header, Header)]
-        error = str(both[0]) if isinstance(both[0], FormatError) else None
-        facts, written = _facts(series.layer.label, known), known[0].steps_written if known else 0
-        listed.append(_layer(series.layer.name, facts, written, _shown(series), error))
+        last = next(headers)
+        first = next(headers)
+        known = [header for header in (last, first) if isinstance(header, Header)]
+        written = known[0].steps_written if known else 0
+        facts = _facts(series.layer.label, known)
+        layer = _layer(series.layer.name, facts, written, timeline(series.points))
+        if isinstance(last, FormatError):
+            layer = replace(layer, error=str(last))
+        listed.append(layer)
     return listed
 
 
-def _layer(
-    name: str, facts: LayerFacts, written: int, shown: dict[str, Any], error: str | None = None
-) -> Layer:
+def _layer(name: str, facts: LayerFacts, written: int, shown: Timeline) -> Layer:
     """A layer, with its roles in the order in which the tab offers them, each once."""
-    key = LayerTag(name, facts.label).key
-    facts = replace(facts, roles=tuple(role for role in ROLES if role in facts.roles))
-    written = max(written, len(shown["steps"]))  # a restarted run starts counting at 1 again
-    return Layer(key=key, name=name, facts=facts, error=error, steps_written=written, **shown)
-
-
-def _shown(series: Kept) -> dict[str, Any]:
-    """The steps of a `Layer` that can be shown, and their times."""
-    steps, times = timeline(series.points)
-    return {"steps": steps, "wall_times": times}
+    roles = tuple(role for role in ROLES if role in facts.roles)
+    return Layer(
+        key=LayerTag(name, facts.label).key,
+        name=name,
+        facts=replace(facts, roles=roles),
+        error=None,
+        # A restarted run starts counting at 1 again.
+        steps_written=max(written, len(shown.steps)),
+        steps=shown.steps,
+        wall_times=shown.wall_times,
+    )
 
 
 def _facts(label: str, known: list[Header]) -> LayerFacts:
     """What the first header of a layer says, with the roles of all."""
     if not known:
-        return LayerFacts(label, label, "", None, 1, 2**31, channels=0, values=0)
-    own, maps = known[0], known[0].maps
+        return LayerFacts(
+            label,
+            layer=label,
+            type="",
+            kernel_shape=None,
+            call=1,
+            position=2**31,
+            channels=0,
+            values=0,
+        )
+    header = known[0]
+    maps = header.maps or _NO_MAPS
     return LayerFacts(
         label,
-        own.layer,
-        own.type,
-        own.kernel_shape,
-        own.call,
-        own.position,
-        channels=0 if maps is None else maps.channels or 0,
+        layer=header.layer,
+        type=header.type,
+        kernel_shape=header.kernel_shape,
+        call=header.call,
+        position=header.position,
+        channels=maps.channels or 0,
         values=0,
-        drawn=0 if maps is None else maps.drawn or 0,
-        samples=1 if maps is None else maps.samples,
+        drawn=maps.drawn or 0,
+        samples=maps.samples,
         roles=tuple(picture.role for header in known for picture in header.pictures),
-        activation=None if own.activation is None else own.activation.label,
+        activation=None if header.activation is None else header.activation.label,
     )
 
 
 def _inputs(provider: Provider, run: str, known: list[Layer]) -> list[InputSeries]:
     """The series of the network's inputs, one per model and drawn sample."""
     samples: dict[str, int] = {}
-    for one in known:
-        samples[one.name] = max(samples.get(one.name, 1), one.facts.samples)
-    requested = {
-        input_tag(name, sample): (name, sample)
-        for name in samples
-        for sample in range(min(samples[name], _MAX_SAMPLES))
-    }
+    for layer in known:
+        samples[layer.name] = max(samples.get(layer.name, 1), layer.facts.samples)
+    requested = {}
+    for name, count in samples.items():
+        for sample in range(min(count, _MAX_SAMPLES)):
+            requested[input_tag(name, sample)] = (name, sample)
     found = provider.points(IMAGES, run, requested)
-    return [
-        InputSeries(name, sample, *timeline(found[tag]))
-        for tag, (name, sample) in requested.items()
-        if found.get(tag)
-    ]
+    listed = []
+    for tag, (name, sample) in requested.items():
+        points = found.get(tag)
+        if points:
+            shown = timeline(points)
+            listed.append(InputSeries(name, sample, shown.steps, shown.wall_times))
+    return listed

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fmapboard.formats.tab_records import Floats, FormatError
 from fmapboard.plugin.answers import Binary, Missing, Png
-from fmapboard.plugin.layer_series import nearest, requested_series
+from fmapboard.plugin.layer_series import nearest, point_at, requested_series
 from fmapboard.plugin.picture_values import is_png
 from fmapboard.plugin.stored_record import LayerAt, read_record
 from fmapboard.plugin.tag_names import input_tag
@@ -61,7 +62,7 @@ def maps(provider: Provider, run: str, key: str, step: int) -> Maps:
         Missing: there are none.
     """
     series = requested_series(provider, run, key)
-    point = next((point for point in series.points if point.step == step), None)
+    point = point_at(series.points, step)
     if point is None:
         raise Missing(f"TensorBoard does not keep step {step} of {series.layer.key!r}")
     blobs = provider.blobs([(point, 0), (point, 1)])
@@ -70,20 +71,30 @@ def maps(provider: Provider, run: str, key: str, step: int) -> Maps:
     except FormatError as error:
         raise Missing(str(error)) from error
     pictures, absent = _pictures(provider, LayerAt(series, point, record))
-    return Maps(record.raw, point.step, point.wall_time, record.arrays, tuple(pictures), absent)
+    return Maps(
+        header=record.raw,
+        step=point.step,
+        wall_time=point.wall_time,
+        arrays=record.arrays,
+        pictures=tuple(pictures),
+        missing=absent,
+    )
 
 
 def _pictures(provider: Provider, layer: LayerAt) -> tuple[list[SamplePicture], list[str]]:
     """The pictures that are kept, and the roles of the others."""
     (places,) = picture_places(provider, [layer])
-    blobs = iter(provider.blobs([place for group in places for place in group], keep=False))
-    found, absent = [], []
-    for picture, group in zip(layer.record.header.pictures, places, strict=True):
-        pngs = [next(blobs) or b"" for _ in group]
+    requested = [place for samples in places for place in samples]
+    blobs = iter(provider.blobs(requested, keep=False))
+    found = []
+    absent = []
+    for picture, samples in zip(layer.record.header.pictures, places, strict=True):
+        pngs = [next(blobs) or b"" for _ in samples]
         if len(pngs) < picture.samples or not all(map(is_png, pngs)):
             absent.append(picture.role)
-        else:
-            found += [SamplePicture(picture.role, at, png) for at, png in enumerate(pngs)]
+            continue
+        for sample, png in enumerate(pngs):
+            found.append(SamplePicture(picture.role, sample, png))
     return found, absent
 
 
@@ -93,26 +104,31 @@ Places = list[list[tuple[Point, int]]]
 
 def picture_places(provider: Provider, layers: Sequence[LayerAt]) -> list[Places]:
     """The blobs of the pictures of layers, in the Images series or the first-step record."""
-    asked: dict[str, set[str]] = {}
+    asked = defaultdict[str, set[str]](set)
     for layer in layers:
-        tags = {picture.tag for picture in layer.record.header.pictures}
-        asked.setdefault(layer.point.run, set()).update(tags)
+        for picture in layer.record.header.pictures:
+            asked[layer.point.run].add(picture.tag)
     stored = {run: provider.points(IMAGES, run, tags) for run, tags in asked.items()}
     return [_places(layer, stored[layer.point.run]) for layer in layers]
 
 
 def _places(layer: LayerAt, stored: Mapping[str, list[Point]]) -> Places:
     step = layer.point.step
-    first = next((first for first in layer.series.firsts if first.step == step), None)
-    places, in_first_record = [], FIRST_PICTURE
+    first = point_at(layer.series.firsts, step)
+    in_first_record = FIRST_PICTURE
+    places: Places = []
     for picture in layer.record.header.pictures:
-        point = next((p for p in stored.get(picture.tag, ()) if p.step == step), None)
+        point = point_at(stored.get(picture.tag, ()), step)
         start = FIRST_PICTURE
-        if point is None and first is not None:
-            point, start = first, in_first_record
+        if point is None:
+            point = first
+            start = in_first_record
         in_first_record += picture.samples
-        own = slice(start, start + picture.samples)
-        places.append([(point, blob) for blob in range(len(point.blobs))[own]] if point else [])
+        samples = []
+        if point is not None:
+            end = min(start + picture.samples, len(point.blobs))
+            samples = [(point, index) for index in range(start, end)]
+        places.append(samples)
     return places
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from fmapboard.formats import tags
 from fmapboard.formats.tab_records import PLUGIN_NAME, Floats, FormatError, unpack
 from fmapboard.plugin.answers import Answer, Binary, Missing
-from fmapboard.plugin.layer_series import timeline
+from fmapboard.plugin.layer_series import point_at, timeline
 from fmapboard.plugin.routes.maps import FIRST_PICTURE
 from fmapboard.runs.provider import IMAGES, Point, Provider
 
@@ -61,13 +61,16 @@ class LayerPatches(Binary):
 def patches(provider: Provider, run: str) -> Patches:
     """The layers of a run that have patches."""
     found = [tag for tag in provider.tags_of(PLUGIN_NAME, run) if tag.startswith(tags.PATCHES)]
-    kept = provider.points(PLUGIN_NAME, run, found) if found else {}
-    newest = {tag: _newest(kept.get(tag, ())) for tag in sorted(found)}
-    series = [
-        PatchesSeries(tags.RECORD + tag.removeprefix(tags.PATCHES), *timeline(points))
-        for tag, points in newest.items()
-        if points
-    ]
+    if not found:
+        return Patches(run, [])
+    kept = provider.points(PLUGIN_NAME, run, found)
+    series = []
+    for tag in sorted(found):
+        points = _newest(kept.get(tag, ()))
+        if points:
+            key = tags.RECORD + tag.removeprefix(tags.PATCHES)
+            shown = timeline(points)
+            series.append(PatchesSeries(key, shown.steps, shown.wall_times))
     return Patches(run, series)
 
 
@@ -85,41 +88,44 @@ def layer_patches(provider: Provider, run: str, key: str, step: int, page: int =
         Missing: there are none that can be read.
     """
     tag = tags.PATCHES + key.removeprefix(tags.RECORD)
-    points = _newest(provider.points(PLUGIN_NAME, run, [tag]).get(tag, ()))
-    point = next((point for point in points if point.step == step), None)
+    points = provider.points(PLUGIN_NAME, run, [tag]).get(tag, ())
+    point = point_at(_newest(points), step)
     if point is None or not key.startswith(tags.RECORD):
         raise Missing(f"no patches of {key!r} at step {step} in run {run!r}")
-    blobs = [blob or b"" for blob in provider.blobs([(point, 0), (point, 1)])]
+    blobs = provider.blobs([(point, 0), (point, 1)])
     try:
-        header, arrays = unpack(blobs)
+        header, arrays = unpack([blob or b"" for blob in blobs])
         _check(header["picture"])
         picture = str(header["picture"]["tag"])
     except (FormatError, LookupError, TypeError, ValueError) as error:
         raise Missing(f"the patches of {key!r} cannot be read: {error}") from error
     png = _picture(provider, point, picture, page)
-    return LayerPatches(header, step, page, arrays, png, point.wall_time)
+    return LayerPatches(header, step, page, arrays, png, as_of=point.wall_time)
 
 
 def _newest(points: Iterable[Point]) -> list[Point]:
     """The last of the points of each step, ascending by step."""
     by_time = sorted(points, key=lambda point: point.wall_time)
-    of_step = {point.step: point for point in by_time if len(point.blobs) > 1}
-    return [of_step[step] for step in sorted(of_step)]
+    newest = {point.step: point for point in by_time if len(point.blobs) > 1}
+    return [newest[step] for step in sorted(newest)]
 
 
 def _check(picture: Any) -> None:
     """Check the layout of the pictures, by which the tab cuts out a channel."""
-    numbers = [*picture["cell"], *(picture[name] for name in _LAYOUT)]
-    is_valid = len(picture["cell"]) == 2 and all(type(n) is int and 0 <= n < 2**31 for n in numbers)
-    if not is_valid or min(*picture["cell"], picture["rows"], picture["down"]) < 1:
+    cell = picture["cell"]
+    numbers = [*cell, *(picture[name] for name in _LAYOUT)]
+    are_counts = all(type(number) is int and 0 <= number < 2**31 for number in numbers)
+    positive = [*cell, picture["rows"], picture["down"]]
+    if len(cell) != 2 or not are_counts or min(positive) < 1:
         raise ValueError(f"invalid layout {numbers}")
 
 
 def _picture(provider: Provider, record: Point, tag: str, page: int) -> bytes:
     """A picture that was written together with a record; empty if it is not kept."""
-    for point in provider.points(IMAGES, record.run, [tag]).get(tag, ()):
-        is_there = 0 <= page < len(point.blobs) - FIRST_PICTURE
-        if is_there and (point.step, point.wall_time) == (record.step, record.wall_time):
+    points = provider.points(IMAGES, record.run, [tag]).get(tag, ())
+    for point in points:
+        is_together = (point.step, point.wall_time) == (record.step, record.wall_time)
+        if is_together and 0 <= page < len(point.blobs) - FIRST_PICTURE:
             (png,) = provider.blobs([(point, FIRST_PICTURE + page)], keep=False)
             return png or b""
     return b""
