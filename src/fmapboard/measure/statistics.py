@@ -47,6 +47,8 @@ Key = tuple[str, TensorKind]
 Unsettled = tuple[set[Key], Key]
 """Tensors on an accelerator that are to be read exactly next time, and which tensor is meant."""
 _Array = npt.NDArray[Any]
+_Parts = tuple[Tensor, ...]
+"""What was read of one tensor (see ``PendingStatistics``)."""
 
 
 class _Centered(NamedTuple):
@@ -81,14 +83,18 @@ class _PlaneSums(NamedTuple):
     centered: _Centered | None = None
 
     @classmethod
-    def on_host(cls, parts: Sequence[Tensor]) -> _PlaneSums:
+    def on_host(cls, parts: _Parts) -> _PlaneSums:
         """Wait for the device and copy the parts of a ``PendingStatistics``."""
         arrays = [part.cpu().numpy() for part in parts]
         if len(arrays) == 2:
-            lo, hi = arrays
-            return cls(lo.min(0, keepdims=True), hi.max(0, keepdims=True))
-        lo, hi, sums, norms, *centered = arrays
-        return cls(lo, hi, sums, norms, _Centered(*centered) if centered else None)
+            lowest = arrays[0].min(0, keepdims=True)
+            highest = arrays[1].max(0, keepdims=True)
+            return cls(lowest, highest)
+        lo, hi, sums, norms, *rest = arrays
+        centered = None
+        if rest:
+            centered = _Centered(*rest)
+        return cls(lo, hi, sums, norms, centered)
 
 
 class PendingStatistics(NamedTuple):
@@ -107,7 +113,7 @@ class PendingStatistics(NamedTuple):
             not suffice for it, and removed if it does; None for neither.
     """
 
-    parts: tuple[Tensor, ...]
+    parts: _Parts
     samples: int
     size: int
     floor: float | None
@@ -117,7 +123,9 @@ class PendingStatistics(NamedTuple):
 
     def has_planes(self) -> bool:
         """True if ``reduced_over_samples`` changes something."""
-        return self.reading == "device" and self.parts[0].dim() == 2 and self.samples > 1
+        if self.reading != "device" or self.samples == 1:
+            return False
+        return self.parts[0].dim() == 2
 
     def to_host(self) -> Statistics:
         """Wait for the device and finalize the statistics."""
@@ -140,7 +148,8 @@ def finalize(pending: Sequence[PendingStatistics]) -> list[Statistics]:
             continue
         read = _PlaneSums.on_host(tensor.parts)
         on_host[number] = read
-        batches = groups[read.sums is None, len(read.lo)]
+        only_extremes = read.sums is None
+        batches = groups[only_extremes, len(read.lo)]
         planes = read.lo.size
         if batches:
             planes += sum(on_host[other].lo.size for other in batches[-1])
@@ -149,7 +158,8 @@ def finalize(pending: Sequence[PendingStatistics]) -> list[Statistics]:
         batches[-1].append(number)
     for numbers in chain.from_iterable(groups.values()):
         tensors = [pending[number] for number in numbers]
-        finalized = _from_sums(tensors, [on_host[number] for number in numbers])
+        sums = [on_host[number] for number in numbers]
+        finalized = _from_sums(tensors, sums)
         results.update(zip(numbers, finalized, strict=True))
     return [results[number] for number in range(len(pending))]
 
@@ -158,7 +168,8 @@ def _from_device(tensor: PendingStatistics) -> Statistics:
     """Statistics of a tensor that was read as ``device`` reads it."""
     parts = [part.cpu() for part in tensor.parts]
     if tensor.reading == "device":
-        combined = device_stats.combine(parts, tensor.samples * tensor.size)
+        count = tensor.samples * tensor.size
+        combined = device_stats.combine(parts, count)
     else:
         combined = device_stats.combine_exactly(parts, tensor.dtype)
     if tensor.unsettled is not None:
@@ -168,7 +179,9 @@ def _from_device(tensor: PendingStatistics) -> Statistics:
         else:
             all_keys.add(key)
     (found,) = _split([tensor], combined.numbers, combined.nonfinite)
-    return found if combined.counted else replace(found, counted=False)
+    if not combined.counted:
+        return replace(found, counted=False)
+    return found
 
 
 def _from_sums(tensors: list[PendingStatistics], read: list[_PlaneSums]) -> Iterator[Statistics]:
@@ -178,17 +191,22 @@ def _from_sums(tensors: list[PendingStatistics], read: list[_PlaneSums]) -> Iter
         tensors: The tensors.
         read: What was read of each tensor.
     """
-    planes = _plane_moments(read, [tensor.size for tensor in tensors])
+    sizes = [tensor.size for tensor in tensors]
+    planes = _plane_moments(read, sizes)
     lowest = planes.lo.min(0)
     highest = planes.hi.max(0)
     mean = planes.mean.mean(0)
-    squares = np.maximum(planes.variance, 0.0) + np.square(planes.mean - mean)  # [N, C]
-    std = np.sqrt(squares.mean(0))
-    one_value = (lowest == highest) & ~np.isnan(mean)
+    within = np.maximum(planes.variance, 0.0)  # [N, C]
+    between = np.square(planes.mean - mean)  # [N, C]
+    variance = (within + between).mean(0)
+    std = np.sqrt(variance)
+    is_known = ~np.isnan(mean)
+    one_value = (lowest == highest) & is_known
     mean[one_value] = lowest[one_value]
     std[one_value] = 0.0
     numbers = np.stack([lowest, highest, mean, std])
-    return _split(tensors, numbers, np.zeros((3, len(mean)), np.int64))
+    nonfinite = np.zeros((3, len(mean)), np.int64)
+    return _split(tensors, numbers, nonfinite)
 
 
 def _split(
@@ -201,16 +219,21 @@ def _split(
         numbers: Min, max, mean and std, f64 [4, C].
         nonfinite: Counts of NaN, +Inf and -Inf, [3, C].
     """
-    is_same = (numbers[0] == numbers[1]) & ~nonfinite.any(0)
+    is_finite = ~nonfinite.any(0)
+    is_same = (numbers[0] == numbers[1]) & is_finite
     start = 0
     for tensor in tensors:
-        own = slice(start, start + tensor.parts[0].shape[-1])
-        start = own.stop
-        minimum, maximum, mean, std = numbers[:, own]
-        nan, positive_infinity, negative_infinity = nonfinite[:, own]
-        has_several = tensor.samples * tensor.size > 1
-        constant = is_same[own] if has_several else np.zeros_like(is_same[own])
+        stop = start + tensor.parts[0].shape[-1]
+        minimum, maximum, mean, std = numbers[:, start:stop]
+        nan, positive_infinity, negative_infinity = nonfinite[:, start:stop]
+        constant = is_same[start:stop]
+        start = stop
+        if tensor.samples * tensor.size == 1:
+            constant = np.zeros_like(constant)
         floor = tensor.floor
+        dead = None
+        if floor is not None:
+            dead = constant & (maximum == floor)
         yield Statistics(
             minimum=minimum,
             maximum=maximum,
@@ -220,7 +243,7 @@ def _split(
             positive_infinity=positive_infinity,
             negative_infinity=negative_infinity,
             constant=constant,
-            dead=None if floor is None else constant & (maximum == floor),
+            dead=dead,
             floor=floor,
         )
 
@@ -249,10 +272,11 @@ def _plane_moments(read: list[_PlaneSums], sizes: list[int]) -> _PlaneMoments:
         unknown = np.full(lo.shape, np.nan)
         return _PlaneMoments(lo, hi, unknown, unknown)
     channels = [tensor.lo.shape[1] for tensor in read]
-    size = np.repeat(np.array(sizes, np.float64), channels)  # [C]
+    float_sizes = np.array(sizes, np.float64)
+    size = np.repeat(float_sizes, channels)  # [C]
     means = _concatenated(sums) / size
-    squares = _concatenated([np.square(own, dtype=np.float64).sum(2) for own in norms])
-    variances = squares / size - np.square(means)
+    squares = [_sum_of_squares(runs) for runs in norms]
+    variances = _concatenated(squares) / size - np.square(means)
     start = 0
     for tensor, values, count in zip(read, sizes, channels, strict=True):
         centered = tensor.centered
@@ -260,15 +284,22 @@ def _plane_moments(read: list[_PlaneSums], sizes: list[int]) -> _PlaneMoments:
             sample, channel = np.divmod(centered.places, count)
             at = (sample, start + channel)
             rest = centered.sums.astype(np.float64) / values
-            around = np.square(centered.norms.astype(np.float64)).sum(1) / values
+            around = _sum_of_squares(centered.norms) / values
             # The values were centered on the mean rounded to the dtype of the maps.
-            means[at] = means[at].astype(tensor.lo.dtype).astype(np.float64) + rest
+            center = means[at].astype(tensor.lo.dtype)
+            means[at] = center.astype(np.float64) + rest
             variances[at] = around - np.square(rest)
         start += count
     same = lo == hi  # avoid rounding errors in constant planes
     means[same] = lo[same]
     variances[same] = 0.0
     return _PlaneMoments(lo, hi, means, variances)
+
+
+def _sum_of_squares(norms: _Array) -> Floats:
+    """Sum of squares f64 [...] of each plane, from the norms [..., runs] of its runs."""
+    squares: Floats = np.square(norms, dtype=np.float64)
+    return squares.sum(-1)
 
 
 def _concatenated(arrays: list[_Array]) -> Floats:
@@ -298,7 +329,7 @@ def statistics(
     samples, _, size = planes.shape
     if parts is None:
         parts = device_stats.read_exactly(planes.double())
-        return PendingStatistics(parts, samples, size, floor, "exact", torch.float64)
+        return PendingStatistics(parts, samples, size, floor, reading="exact", dtype=torch.float64)
     return PendingStatistics(parts, samples, size, floor)
 
 
@@ -318,39 +349,52 @@ def statistics_on_device(
     planes = maps.flatten(2) if maps.dim() != 2 else maps.unsqueeze(2)  # [N, C, S]
     samples, _, size = planes.shape
     if unsettled is None or unsettled[1] in unsettled[0]:
-        parts: tuple[Tensor, ...] = device_stats.read_exactly(planes, moments=moments)
+        parts: _Parts = device_stats.read_exactly(planes, moments=moments)
         reading: Reading = "exact"
     else:
         parts = device_stats.read(planes, moments=moments)
         reading = "device"
-    return PendingStatistics(parts, samples, size, floor, reading, maps.dtype, unsettled)
+    return PendingStatistics(
+        parts,
+        samples,
+        size,
+        floor,
+        reading=reading,
+        dtype=maps.dtype,
+        unsettled=unsettled,
+    )
 
 
 def reduced_over_samples(pending: Sequence[PendingStatistics]) -> list[PendingStatistics]:
     """Reduce what ``device.read`` read of each plane to channels, on the device.
 
+    Each of the tensors has planes to reduce (see ``PendingStatistics.has_planes``).
+
     The tensors of one device, dtype and batch size share four launches: a launch takes the host
     longer than the device takes to reduce these small arrays.
     """
     groups: defaultdict[tuple[Any, ...], list[int]] = defaultdict(list)
-    for number, one in enumerate(pending):
-        lows = one.parts[0]
-        if one.reading == "device" and lows.dim() == 2 and len(lows) > 1:
-            groups[lows.device, lows.dtype, len(lows)].append(number)
+    for number, tensor in enumerate(pending):
+        lows = tensor.parts[0]
+        key = (lows.device, lows.dtype, len(lows))
+        groups[key].append(number)
     result = list(pending)
     for numbers in groups.values():
-        channels = [pending[number].parts[0].shape[1] for number in numbers]
-        lo = torch.cat([pending[number].parts[0] for number in numbers], 1).amin(0)
-        hi = torch.cat([pending[number].parts[1] for number in numbers], 1).amax(0)
+        all_lows = [pending[number].parts[0] for number in numbers]
+        all_highs = [pending[number].parts[1] for number in numbers]
+        channels = [lows.shape[1] for lows in all_lows]
+        lo = torch.cat(all_lows, 1).amin(0)
+        hi = torch.cat(all_highs, 1).amax(0)
         own_lows = lo.split_with_sizes(channels)
         own_highs = hi.split_with_sizes(channels)
         for number, low, high in zip(numbers, own_lows, own_highs, strict=True):
-            one = pending[number]
-            result[number] = one._replace(parts=(low, high, *one.parts[2:]))
+            tensor = pending[number]
+            moments = tensor.parts[2:]
+            result[number] = tensor._replace(parts=(low, high, *moments))
     return result
 
 
-def _read_extremes(planes: Tensor) -> tuple[Tensor, ...] | None:
+def _read_extremes(planes: Tensor) -> _Parts | None:
     """Min and max of [N, C, S], each [N, C] or [1, C]; None if any value is not finite."""
     if _is_short(planes):
         lo = planes.amin(0).amin(1)[None]
@@ -358,7 +402,10 @@ def _read_extremes(planes: Tensor) -> tuple[Tensor, ...] | None:
     else:
         lo = planes.amin(2)
         hi = planes.amax(2)
-    return (lo, hi) if math.isfinite(hi.sum() - lo.sum()) else None
+    spread = hi.sum() - lo.sum()  # NaN and infinity propagate
+    if not math.isfinite(spread):
+        return None
+    return lo, hi
 
 
 def _is_short(planes: Tensor) -> bool:
@@ -369,7 +416,7 @@ def _is_short(planes: Tensor) -> bool:
     return planes.is_contiguous() and planes.nbytes <= 2 * _CACHED
 
 
-def _read(planes: Tensor) -> tuple[Tensor, ...] | None:
+def _read(planes: Tensor) -> _Parts | None:
     """Min, max and sum [N, C] and norms [N, C, runs] of each plane [N, C, S].
 
     If the variance of some planes is small compared with their squared mean, three more tensors
@@ -382,43 +429,60 @@ def _read(planes: Tensor) -> tuple[Tensor, ...] | None:
     """
     chunks: Sequence[Tensor] = (planes,)
     if planes.nbytes > 2 * _CACHED:
-        chunks = torch.split(planes, max(1, _CACHED // planes[0].nbytes))
-    seen = [(part.amin(2), part.amax(2), part.sum(2), _norms(part)) for part in chunks]
-    if len(seen) == 1:
-        lo, hi, sums, norms = seen[0]
-    else:
-        lo, hi, sums, norms = map(torch.cat, zip(*seen, strict=True))
-    return _with_centered_sums(planes, lo, hi, sums, norms)
+        samples = _CACHED // planes[0].nbytes
+        chunks = torch.split(planes, max(1, samples))
+    lows = []
+    highs = []
+    sums = []
+    norms = []
+    for chunk in chunks:
+        lows.append(chunk.amin(2))
+        highs.append(chunk.amax(2))
+        sums.append(chunk.sum(2))
+        norms.append(_norms(chunk))
+    if len(chunks) == 1:
+        return _with_centered_sums(planes, lows[0], highs[0], sums[0], norms[0])
+    return _with_centered_sums(
+        planes, torch.cat(lows), torch.cat(highs), torch.cat(sums), torch.cat(norms)
+    )
 
 
-def _read_across(planes: Tensor) -> tuple[Tensor, ...] | None:
+def _read_across(planes: Tensor) -> _Parts | None:
     """``_read`` for short planes (see ``_is_short``), in transposed form.
 
     The results are [S, C] instead of [N, C]: each plane holds one pixel's values in all samples.
     """
-    norms = planes.square().sum(0).sqrt_()  # [C, S]
-    across = (planes.amin(0), planes.amax(0), planes.sum(0), norms)
-    lo, hi, sums, norms = (part.T for part in across)  # [S, C]
-    return _with_centered_sums(planes.permute(2, 1, 0), lo, hi, sums, norms.unsqueeze(2))
+    norms = planes.square().sum(0).sqrt_().T  # [S, C]
+    lo = planes.amin(0).T  # [S, C]
+    hi = planes.amax(0).T  # [S, C]
+    sums = planes.sum(0).T  # [S, C]
+    pixels = planes.permute(2, 1, 0)  # [S, C, N]
+    return _with_centered_sums(pixels, lo, hi, sums, norms.unsqueeze(2))
 
 
 def _with_centered_sums(
     planes: Tensor, lo: Tensor, hi: Tensor, sums: Tensor, norms: Tensor
-) -> tuple[Tensor, ...] | None:
+) -> _Parts | None:
     """The result of ``_read``, with sums of centered values if any plane needs them."""
     size = planes.shape[2]
     if _passes_quick_check(sums, norms, size):
         return lo, hi, sums, norms
-    if not _squares_are_safe(lo.numpy(), hi.numpy(), norms.numpy()):
+    lows = lo.numpy()
+    highs = hi.numpy()
+    host_norms = norms.numpy()
+    if not _squares_are_safe(lows, highs, host_norms):
         return None
-    near = _cancels(lo.numpy(), hi.numpy(), sums.numpy(), norms.numpy(), size)
-    if not near.any():
+    near = _cancels(lows, highs, sums.numpy(), host_norms, size)
+    places = np.flatnonzero(near)
+    if not len(places):
         return lo, hi, sums, norms
-    at = torch.from_numpy(np.flatnonzero(near))
-    centered = planes[at // planes.shape[1], at % planes.shape[1]]  # [P, S], a copy
-    means = (sums.reshape(-1)[at].double() / size).to(planes.dtype)  # [P]
-    centered -= means.unsqueeze(1)
-    return lo, hi, sums, norms, at, centered.sum(1), _norms(centered.unsqueeze(0))[0]
+    at = torch.from_numpy(places)
+    channels = planes.shape[1]
+    centered = planes[at // channels, at % channels]  # [P, S], a copy
+    means = sums.reshape(-1)[at].double() / size  # [P]
+    centered -= means.to(planes.dtype).unsqueeze(1)
+    norms_of_centered = _norms(centered.unsqueeze(0))[0]
+    return lo, hi, sums, norms, at, centered.sum(1), norms_of_centered
 
 
 def _passes_quick_check(sums: Tensor, norms: Tensor, size: int) -> bool:
@@ -426,9 +490,12 @@ def _passes_quick_check(sums: Tensor, norms: Tensor, size: int) -> bool:
 
     Nearly all layers pass this check; otherwise the planes are checked one by one.
     """
-    whole = norms[..., 0] if norms.shape[2] == 1 else torch.linalg.vector_norm(norms, dim=2)
+    one_run = norms.shape[2] == 1
+    whole = norms[..., 0] if one_run else torch.linalg.vector_norm(norms, dim=2)  # [N, C]
+    squares = whole * whole
+    weight = -(1.0 + _CANCELLATION) / size
     # S * (Var - k mean²) of each plane, where k is _CANCELLATION; NaN and infinity propagate.
-    margin = torch.addcmul(whole * whole, sums, sums, value=-(1.0 + _CANCELLATION) / size)
+    margin = torch.addcmul(squares, sums, sums, value=weight)
     least, most = margin.sum(0).aminmax()
     return float(least) > SMALL**2 and float(most) < LARGE**2  # False for NaN
 
@@ -438,15 +505,18 @@ def _squares_are_safe(lo: _Array, hi: _Array, norms: _Array) -> bool:
     if norms.min() > SMALL and norms.max() < LARGE:  # False for NaN
         return True
     largest = np.maximum(hi, -lo)
-    return bool(((largest == 0.0) | ((largest > SMALL) & (largest < LARGE))).all())
+    is_safe = (largest > SMALL) & (largest < LARGE)
+    is_safe |= largest == 0.0
+    return bool(is_safe.all())
 
 
 def _cancels(lo: _Array, hi: _Array, sums: _Array, norms: _Array, size: int) -> _Array:
     """bool [N, C]: True for non-constant planes for which E[x²] - E[x]² would lose digits."""
     squares = np.square(norms).sum(2, dtype=np.float64)
+    squared_sums = np.square(sums, dtype=np.float64)
     # Var < k mean², in terms of the sums: S * squares < (1 + k) * sum².
-    near: _Array = size * squares < (1.0 + _CANCELLATION) * np.square(sums, dtype=np.float64)
-    return near & (lo != hi) if near.any() else near
+    near: _Array = size * squares < (1.0 + _CANCELLATION) * squared_sums
+    return near & (lo != hi)
 
 
 def _norms(planes: Tensor) -> Tensor:
@@ -455,5 +525,7 @@ def _norms(planes: Tensor) -> Tensor:
     if size <= _RUN:
         return norms_of_runs(planes, size)
     least = ceil_div(size, _RUN)
-    runs = next((n for n in range(least, 2 * least) if size % n == 0), 0)
-    return norms_of_runs(planes, size // runs if runs else _RUN)
+    for runs in range(least, 2 * least):
+        if size % runs == 0:
+            return norms_of_runs(planes, size // runs)
+    return norms_of_runs(planes, _RUN)
