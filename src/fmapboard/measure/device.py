@@ -30,8 +30,23 @@ _WITHOUT_AMINMAX = ("mps",)
 """Types of devices that lack `aminmax` or `var_mean` in a supported version of torch."""
 
 _CHUNK_BYTES = 2**25
-_RESOLVED = {torch.float32: 1e-4, torch.float64: 1e-4, torch.float16: 1e-2, torch.bfloat16: 1e-2}
+_RESOLVED = {
+    torch.float32: 1e-4,
+    torch.float64: 1e-4,
+    torch.float16: 1e-2,
+    torch.bfloat16: 1e-2,
+}
 """Below this ratio of std to mean, ``read`` loses digits of the std: more than about 0.1 %."""
+_LEAST_STD = 1e-18
+_LARGEST_VALUE = 1e15
+"""Squares beyond these overflow or vanish in float32."""
+_PER_CHANNEL = (0, 2)
+"""Axes of [N, C, S] that are reduced."""
+
+_Counts = npt.NDArray[np.int64]
+_Flags = npt.NDArray[np.bool_]
+_Read = tuple[Tensor, Tensor, Tensor]
+"""Result of ``read_exactly``."""
 
 
 class Combined(NamedTuple):
@@ -45,7 +60,7 @@ class Combined(NamedTuple):
     """
 
     numbers: Floats
-    nonfinite: npt.NDArray[np.int64]
+    nonfinite: _Counts
     counted: bool
     settled: bool
 
@@ -64,8 +79,8 @@ def read(planes: Tensor, *, moments: bool = True) -> tuple[Tensor, ...]:
     """
     lacks_both = planes.device.type in _WITHOUT_AMINMAX
     if lacks_both:
-        lo = planes.amin((0, 2))
-        hi = planes.amax((0, 2))
+        lo = planes.amin(_PER_CHANNEL)
+        hi = planes.amax(_PER_CHANNEL)
     elif planes.shape[2] == 1:
         lo, hi = planes.squeeze(2).aminmax(dim=0)
     else:
@@ -73,12 +88,14 @@ def read(planes: Tensor, *, moments: bool = True) -> tuple[Tensor, ...]:
     if not moments:
         return lo, hi
     if planes.dtype in HALVES:
-        sums = planes.sum((0, 2), dtype=torch.float32)
-        norms = torch.linalg.vector_norm(planes, dim=(0, 2), dtype=torch.float32)
+        sums = planes.sum(_PER_CHANNEL, dtype=torch.float32)
+        norms = torch.linalg.vector_norm(planes, dim=_PER_CHANNEL, dtype=torch.float32)
         return lo, hi, sums, norms
     if lacks_both:
-        return lo, hi, planes.var((0, 2), correction=0), planes.mean((0, 2))
-    variance, mean = torch.var_mean(planes, (0, 2), correction=0)
+        variance = planes.var(_PER_CHANNEL, correction=0)
+        mean = planes.mean(_PER_CHANNEL)
+    else:
+        variance, mean = torch.var_mean(planes, _PER_CHANNEL, correction=0)
     return lo, hi, variance, mean
 
 
@@ -103,33 +120,42 @@ def combine(parts: Sequence[Tensor], count: int) -> Combined:
         lo = lo.min(0)
         hi = hi.max(0)
     nan = np.isnan(lo) | np.isnan(hi)
-    nonfinite = np.stack([nan, hi == np.inf, lo == -np.inf])
+    up = hi == np.inf
+    down = lo == -np.inf
+    nonfinite = np.stack([nan, up, down])
     is_finite = ~nonfinite.any(0)
-    same = lo == hi
-    mean = np.full(len(lo), np.nan)
-    std = np.full(len(lo), np.nan)
-    settled = bool(is_finite.all())
+    counted = bool(is_finite.all())
+    mean = _unknown(len(lo))
+    std = _unknown(len(lo))
+    settled = counted
     if rest:
         with np.errstate(invalid="ignore", over="ignore"):
             if dtype in HALVES:
-                mean = rest[0] / count
-                variance = np.square(rest[1]) / count - np.square(mean)
+                sums, norms = rest
+                mean = sums / count
+                variance = np.square(norms) / count - np.square(mean)
             else:
                 variance, mean = rest
+            variance = np.maximum(variance, 0.0)
+            same = lo == hi
             mean = np.where(same, lo, mean)
-            std = np.where(same, 0.0, np.sqrt(np.maximum(variance, 0.0)))
+            std = np.where(same, 0.0, np.sqrt(variance))
             in_range, is_resolved = _trust(lo, hi, mean, std, dtype)
         is_known = is_finite & in_range
         mean[~is_known] = np.nan
         std[~is_known] = np.nan
         settled = bool((is_known & is_resolved).all())
-    lo = np.where(np.isfinite(lo), lo, np.nan)
-    hi = np.where(np.isfinite(hi), hi, np.nan)
-    numbers = np.stack([lo, hi, mean, std])
-    return Combined(numbers, nonfinite.astype(np.int64), bool(is_finite.all()), settled)
+    extremes = np.stack([lo, hi])
+    extremes[~np.isfinite(extremes)] = np.nan
+    numbers = np.stack([*extremes, mean, std])
+    return Combined(numbers, nonfinite.astype(np.int64), counted, settled)
 
 
-def read_exactly(planes: Tensor, *, moments: bool = True) -> tuple[Tensor, Tensor, Tensor]:
+def _unknown(channels: int) -> Floats:
+    return np.full(channels, np.nan)
+
+
+def read_exactly(planes: Tensor, *, moments: bool = True) -> _Read:
     """Sums over the finite values of each channel, on the device of ``planes``.
 
     The tensor is read in K chunks of samples, so that temporary copies take at most 100 MB, or
@@ -146,50 +172,61 @@ def read_exactly(planes: Tensor, *, moments: bool = True) -> tuple[Tensor, Tenso
         the sum of squares of its scaled values centered on that mean; empty without ``moments``.
         Then the numbers of finite values, NaN, +Inf and -Inf, int32 [4, K, C].
     """
-    wide = planes.dtype in _LARGEST_EXPONENT
-    size = planes.shape[2] * (planes.element_size() if wide else 4)
-    per_chunk = max(1, _CHUNK_BYTES // size)  # planes
-    channels = planes.shape[1]
-    rows = [
-        [
-            _read_chunk(chunk if wide else chunk.to(torch.float32), moments=moments)
-            for chunk in torch.split(some, min(per_chunk, channels), 1)
-        ]
-        for some in torch.split(planes, max(1, per_chunk // channels), 0)
-    ]
-    if len(rows) == len(rows[0]) == 1:
-        return rows[0][0]
-
-    def whole(part: int) -> Tensor:
-        return torch.cat([torch.cat([chunk[part] for chunk in row], 2) for row in rows], 1)
-
-    return whole(0), whole(1), whole(2)
+    dtype = planes.dtype if planes.dtype in _LARGEST_EXPONENT else torch.float32
+    channels, size = planes.shape[1:]
+    per_chunk = max(1, _CHUNK_BYTES // (size * dtype.itemsize))  # planes
+    samples_per_chunk = max(1, per_chunk // channels)
+    rows = []
+    for samples in torch.split(planes, samples_per_chunk):
+        row = []
+        for chunk in torch.split(samples, min(per_chunk, channels), 1):
+            found = _read_chunk(chunk.to(dtype), moments=moments)
+            row.append(found)
+        rows.append(_joined(row, 2))
+    return _joined(rows, 1)
 
 
-def _read_chunk(planes: Tensor, *, moments: bool) -> tuple[Tensor, Tensor, Tensor]:
+def _joined(chunks: list[_Read], axis: int) -> _Read:
+    if len(chunks) == 1:
+        return chunks[0]
+    extremes, sums, counts = zip(*chunks, strict=True)
+    return torch.cat(extremes, axis), torch.cat(sums, axis), torch.cat(counts, axis)
+
+
+def _read_chunk(planes: Tensor, *, moments: bool) -> _Read:
     """What ``read_exactly`` returns, of one chunk [n, c, S]: K is 1."""
     masked = (planes - planes) != 0  # NaN and infinite values
-    lo = planes.masked_fill(masked, torch.inf).amin((0, 2))  # [c]
-    hi = planes.masked_fill(masked, -torch.inf).amax((0, 2))  # [c]
-    bad = masked.sum((0, 2), dtype=torch.int32)  # [c]
-    finite = len(planes) * planes.shape[2] - bad
+    lo = planes.masked_fill(masked, torch.inf).amin(_PER_CHANNEL)  # [c]
+    hi = planes.masked_fill(masked, -torch.inf).amax(_PER_CHANNEL)  # [c]
+    nonfinite = masked.sum(_PER_CHANNEL, dtype=torch.int32)  # [c]
+    finite = len(planes) * planes.shape[2] - nonfinite
     sums = lo.new_empty(0, *lo.shape)
     if moments:
-        sums = _sums(planes, masked, finite, torch.maximum(lo.abs(), hi.abs()))
-    nan = (planes != planes).sum((0, 2), dtype=torch.int32)
-    up = (planes == torch.inf).sum((0, 2), dtype=torch.int32)
-    counts = torch.stack([finite, nan, up, bad - nan - up])
-    return torch.stack([lo, hi])[:, None], sums[:, None], counts[:, None]
+        magnitude = torch.maximum(lo.abs(), hi.abs())
+        sums = _sums(planes, masked, finite, magnitude)
+    is_nan = planes != planes
+    is_up = planes == torch.inf
+    nan = is_nan.sum(_PER_CHANNEL, dtype=torch.int32)  # [c]
+    up = is_up.sum(_PER_CHANNEL, dtype=torch.int32)  # [c]
+    down = nonfinite - nan - up
+    extremes = torch.stack([lo, hi])
+    counts = torch.stack([finite, nan, up, down])
+    return extremes.unsqueeze(1), sums.unsqueeze(1), counts.unsqueeze(1)
 
 
 def _sums(planes: Tensor, masked: Tensor, finite: Tensor, magnitude: Tensor) -> Tensor:
     """Factor, scaled mean, and centered sum and sum of squares of each channel, [4, c]."""
     limit = _LARGEST_EXPONENT[planes.dtype]
-    unit = torch.exp2(-torch.floor(torch.log2(magnitude)).clamp(-limit, limit))
-    values = planes.masked_fill(masked, 0.0).mul_(unit[:, None])
-    mean = values.sum((0, 2)) / finite.clamp(min=1)
-    values.sub_(mean[:, None]).masked_fill_(masked, 0.0)
-    return torch.stack([unit, mean, values.sum((0, 2)), values.square_().sum((0, 2))])
+    exponent = torch.floor(torch.log2(magnitude))
+    unit = torch.exp2(-exponent.clamp(-limit, limit))  # [c]
+    values = planes.masked_fill(masked, 0.0)
+    values.mul_(unit.unsqueeze(1))
+    mean = values.sum(_PER_CHANNEL) / finite.clamp(min=1)  # [c]
+    values.sub_(mean.unsqueeze(1))
+    values.masked_fill_(masked, 0.0)
+    rest = values.sum(_PER_CHANNEL)  # [c]
+    squares = values.square_().sum(_PER_CHANNEL)  # [c]
+    return torch.stack([unit, mean, rest, squares])
 
 
 def combine_exactly(parts: Sequence[Tensor], dtype: torch.dtype) -> Combined:
@@ -199,51 +236,55 @@ def combine_exactly(parts: Sequence[Tensor], dtype: torch.dtype) -> Combined:
         parts: The result of ``read_exactly``, on the host.
         dtype: Dtype of the tensor that was read.
     """
-    extremes, sums, found = (part.numpy() for part in parts)
-    lo, hi = extremes.astype(np.float64)
-    counts = found[0].astype(np.int64)  # [K, C]
-    nonfinite = found[1:].sum(1, dtype=np.int64)
-    lowest = lo.min(0)
-    highest = hi.max(0)
-    is_empty = counts.sum(0) == 0
-    lowest[is_empty] = np.nan
-    highest[is_empty] = np.nan
-    mean = np.full(len(lowest), np.nan)
-    std = np.full(len(lowest), np.nan)
+    extremes, sums, found = [part.numpy() for part in parts]
+    lows, highs = extremes.astype(np.float64)  # [K, C]
+    finite = found[0].astype(np.int64)  # [K, C]
+    nonfinite = found[1:].sum(1, dtype=np.int64)  # [3, C]
+    lo = lows.min(0)
+    hi = highs.max(0)
+    is_empty = finite.sum(0) == 0
+    lo[is_empty] = np.nan
+    hi[is_empty] = np.nan
+    mean = _unknown(len(lo))
+    std = _unknown(len(lo))
     settled = not nonfinite.any()
     if sums.size:
-        mean, std = _moments(sums, counts)
-        in_range, is_resolved = _trust(lowest, highest, mean, std, dtype)
-        settled = settled and bool((in_range & is_resolved).all())
-    numbers = np.stack([lowest, highest, mean, std])
+        mean, std = _moments(sums, finite)
+        in_range, is_resolved = _trust(lo, hi, mean, std, dtype)
+        suffices = in_range & is_resolved
+        settled = settled and bool(suffices.all())
+    numbers = np.stack([lo, hi, mean, std])
     return Combined(numbers, nonfinite, True, settled)
 
 
 def _trust(
     lo: Floats, hi: Floats, mean: Floats, std: Floats, dtype: torch.dtype
-) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Whether ``read`` gives a channel's mean and std at all, and with all digits; bool [C] each.
-
-    Squares beyond the range of float32 overflow or vanish.
-    """
+) -> tuple[_Flags, _Flags]:
+    """Whether ``read`` gives a channel's mean and std at all, and all digits; bool [C] each."""
     same = lo == hi
-    in_range = same | ((std > 1e-18) & (np.maximum(np.abs(lo), np.abs(hi)) < 1e15))
-    return in_range, same | (std > _RESOLVED[dtype] * np.abs(mean))
+    largest = np.maximum(np.abs(lo), np.abs(hi))
+    squares_are_safe = (std > _LEAST_STD) & (largest < _LARGEST_VALUE)
+    is_resolved = std > _RESOLVED[dtype] * np.abs(mean)
+    return same | squares_are_safe, same | is_resolved
 
 
-def _moments(sums: npt.NDArray[Any], counts: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
+def _moments(sums: npt.NDArray[Any], counts: _Counts) -> tuple[Floats, Floats]:
     """Mean and std of each channel, f64 [C], from ``_sums`` [4, K, C] and finite counts [K, C]."""
     units, means, rests, squares = sums.astype(np.float64)
     total = counts.sum(0)
+    has_values = counts > 0
     # All chunks in the unit of the channel's largest one, so that no square overflows.
-    unit = np.where(counts > 0, units, np.inf).min(0)
+    unit = np.where(has_values, units, np.inf).min(0)
     unit[np.isinf(unit)] = 1.0
     with np.errstate(all="ignore"):  # of channels without finite values
         ratio = unit / units
-        rest = np.where(counts > 0, rests / counts, 0.0)
-        of_chunk = (means + rest) * ratio
-        mean = (counts * of_chunk).sum(0) / total
-        spread = (squares - counts * np.square(rest)) * np.square(ratio)
-        spread += counts * np.square(of_chunk - mean)
-        std = np.sqrt(np.maximum(np.where(counts > 0, spread, 0.0).sum(0), 0.0) / total)
+        rest = np.where(has_values, rests / counts, 0.0)
+        chunk_means = (means + rest) * ratio  # [K, C]
+        mean = (counts * chunk_means).sum(0) / total
+        within = squares - counts * np.square(rest)
+        spread = within * np.square(ratio)
+        spread += counts * np.square(chunk_means - mean)
+        spread[~has_values] = 0.0
+        whole_spread = np.maximum(spread.sum(0), 0.0)
+        std = np.sqrt(whole_spread / total)
     return mean / unit, std / unit

@@ -6,7 +6,6 @@ Nothing here waits for an accelerator; only norms on the CPU are read and checke
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -17,7 +16,8 @@ from fmapboard.formats.training_facts import Nonfinite
 from fmapboard.model.distributed import ShardedNames, Sharding, local_parts, shardings
 from fmapboard.model.tensors import alike
 
-LARGE, SMALL = 1e15, 1e-15
+SMALL = 1e-15
+LARGE = 1e15
 """Outside this range, squares and sums of squares of float32 values may overflow or underflow."""
 
 Factor = float | Tensor
@@ -41,8 +41,11 @@ class PendingNorms(NamedTuple):
         """Wait for the device and copy: name -> norm, for each norm that is known."""
         if self.values is None:
             return {}
-        values = self.values.tolist()
-        return {name: norm for name, norm in zip(self.names, values, strict=True) if not norm < 0}
+        found = dict[str, float]()
+        for name, norm in zip(self.names, self.values.tolist(), strict=True):
+            if not norm < 0:  # NaN is known
+                found[name] = norm
+        return found
 
 
 NO_NORMS = PendingNorms()
@@ -75,11 +78,10 @@ class GradientNorms:
             values = norms(own)
             for name, gradient, value in zip(gradients, own, values.tolist(), strict=True):
                 if not math.isfinite(value):
-                    self.nonfinite[name] = Nonfinite(
-                        int(torch.isnan(gradient).sum()),
-                        int((gradient == torch.inf).sum()),
-                        int((gradient == -torch.inf).sum()),
-                    )
+                    nan = int(torch.isnan(gradient).sum())
+                    up = int((gradient == torch.inf).sum())
+                    down = int((gradient == -torch.inf).sum())
+                    self.nonfinite[name] = Nonfinite(nan, up, down)
             if scale is not None:
                 values = values / scale.to(values.device)
             found = list(values.unbind())
@@ -94,12 +96,20 @@ class GradientNorms:
         Args:
             sharded: The model's sharded parameters. If there are any, all ranks must call this.
         """
-        known = {name: norm for name, norm in self.parts.items() if name not in self._shardings}
+        known = dict[str, Tensor]()
+        for name, norm in self.parts.items():
+            if name not in self._shardings:
+                known[name] = norm
         failed = None
         for group in sharded:
-            own = {n: self.parts[n] for n, way in self._shardings.items() if way == group.sharding}
+            own = dict[str, Tensor]()
+            for name, sharding in self._shardings.items():
+                if sharding == group.sharding:
+                    own[name] = self.parts[name]
             combined, error = group.combined(own)
-            known.update({name: norm for name, norm in combined.items() if name in own})
+            for name in own:
+                if name in combined:
+                    known[name] = combined[name]
             failed = failed or error
         if failed is not None:
             raise failed
@@ -107,9 +117,13 @@ class GradientNorms:
             return NO_NORMS
         names = [name for name in self.parts if name in known]
         whole = [known[name] for name in names]
-        on_accelerators = [norm.device for norm in whole if not norm.is_cpu]
-        device = on_accelerators[0] if on_accelerators else whole[0].device
-        dtype = min({norm.dtype for norm in whole}, key=operator.attrgetter("itemsize"))
+        device = whole[0].device
+        dtype = whole[0].dtype
+        for norm in whole:
+            if device.type == "cpu":
+                device = norm.device
+            if norm.dtype.itemsize < dtype.itemsize:
+                dtype = norm.dtype
         values = torch.stack([norm.to(device, dtype) for norm in whole])
         return PendingNorms(tuple(names), values)
 
@@ -119,10 +133,13 @@ def dense(gradients: Iterable[Tensor]) -> list[Tensor]:
 
     A sparse gradient gives its stored rows, each once; a complex one its real and imaginary parts.
     """
+    detached = [gradient.detach() for gradient in gradients]
     found = []
-    for part in local_parts([gradient.detach() for gradient in gradients]):
+    for part in local_parts(detached):
         values = part.coalesce().values() if part.is_sparse else part
-        found.append(torch.view_as_real(values) if values.is_complex() else values)
+        if values.is_complex():
+            values = torch.view_as_real(values)
+        found.append(values)
     return found
 
 
@@ -135,12 +152,18 @@ def norms(gradients: list[Tensor]) -> Tensor:
     Args:
         gradients: As returned by ``dense``, at least one: any shape and floating-point dtype.
     """
-    values = [gradient.reshape(-1) for gradient in gradients]
-    runs = [flat if flat.numel() <= _RUN else norms_of_runs(flat, _RUN) for flat in values]
-    result = torch.stack(torch._foreach_norm(runs, 2, dtype=torch.float64))
+    runs = []
+    for gradient in gradients:
+        flat = gradient.reshape(-1)
+        if flat.numel() > _RUN:
+            flat = norms_of_runs(flat, _RUN)
+        runs.append(flat)
+    whole = torch._foreach_norm(runs, 2, dtype=torch.float64)
+    result = torch.stack(whole)
     for number, value in enumerate(result.tolist()):
         if not SMALL < value < LARGE:  # squares may have overflowed or underflowed
-            result[number] = torch.linalg.vector_norm(gradients[number], dtype=torch.float64)
+            gradient = gradients[number]
+            result[number] = torch.linalg.vector_norm(gradient, dtype=torch.float64)
     return result
 
 
@@ -159,7 +182,8 @@ def device_norms(gradients: list[Tensor], scale: Tensor | None = None) -> list[T
     for members in alike(gradients):
         own = [gradients[number] for number in members]
         dtype = torch.promote_types(own[0].dtype, torch.float32)
-        found = torch.stack(torch._foreach_norm(own, 2, dtype=dtype))  # [P]
+        norms_of_group = torch._foreach_norm(own, 2, dtype=dtype)
+        found = torch.stack(norms_of_group)  # [P]
         if scale is not None:
             found.div_(scale.to(found.device))
         result.update(zip(members, found.unbind(), strict=True))
@@ -172,10 +196,12 @@ def norms_of_runs(values: Tensor, run: int) -> Tensor:
     In float32 or wider. Combine them in float64: a float32 sum of many similar squares drifts.
     """
     dtype = torch.promote_types(values.dtype, torch.float32)
-    whole = values.shape[-1] // run * run
-    cut = values[..., :whole].view(*values.shape[:-1], -1, run)  # [..., R, run]
+    *outer, size = values.shape
+    whole = size // run * run
+    cut = values[..., :whole].view(*outer, -1, run)  # [..., R, run]
     runs: Tensor = torch.linalg.vector_norm(cut, dim=-1, dtype=dtype)
-    if whole == values.shape[-1]:
+    if whole == size:
         return runs
-    rest: Tensor = torch.linalg.vector_norm(values[..., whole:], dim=-1, keepdim=True, dtype=dtype)
+    left = values[..., whole:]
+    rest: Tensor = torch.linalg.vector_norm(left, dim=-1, keepdim=True, dtype=dtype)
     return torch.cat([runs, rest], -1)
