@@ -151,7 +151,8 @@ class FirstPass:
 
     def decide(self, event: PassEvent) -> Decision:
         """Record until a pass has returned; take nothing over from another thread."""
-        if event.moment is Moment.RETURNS and self.progress is Progress.RECORDING:
+        is_recording = self.progress is Progress.RECORDING
+        if is_recording and event.moment is Moment.RETURNS:
             self.progress = Progress.RECORDED
         if self.progress is Progress.RECORDED or event.is_elsewhere:
             return Decision.IGNORE
@@ -189,7 +190,9 @@ class CallNumbers:
         """
         number = self._calls.get((layer, side), 0) + 1
         self._calls[layer, side] = number
-        return number, self._positions.setdefault((layer, number), len(self._positions))
+        last = len(self._positions)
+        position = self._positions.setdefault((layer, number), last)
+        return number, position
 
 
 class LayerCalls:
@@ -204,6 +207,8 @@ class LayerCalls:
         self.watched = watched
         self.effective = effective
         self._layers: dict[str, nn.Module] = {}
+        self._known: dict[tuple[str, int, Side], LayerCall] = {}
+        self._unproven = set[str]()
         self._dropped = set[str]()
 
     def of(self, name: str, call: int, position: int, side: Side, module: nn.Module) -> LayerCall:
@@ -216,31 +221,46 @@ class LayerCalls:
             side: which of the layer's tensors is recorded.
             module: the layer, or a replica of it.
         """
-        known = self._known.get((name, call, side))
         layers = self._layers
-        own = layers.get(name, self.watched.numbers_only.get(name, module))  # not a replica
-        received = side == "output" and (self.effective or is_recorded_last(own))
-        if known is None or (known.position, known.received) != (position, received):
-            known = self._known[name, call, side] = LayerCall(
-                layer=name,
-                type=type(module).__name__.removeprefix("FSDP"),
-                kernel_shape=kernel_shape(own),
-                call=call,
-                position=position,
-                pictures=name in layers or isinstance(module, Tap),
-                floor=floor_of(module) if side == "output" else None,
-                transposed_stride=tuple(module.stride) if isinstance(module, TRANSPOSED) else None,
-                received=received,
-                followed_by=self.watched.followed_by.get(name, ()),
-            )
-        return known
+        own = layers.get(name)  # not a replica
+        if own is None:
+            own = self.watched.numbers_only.get(name, module)
+        is_output = side == "output"
+        received = is_output and (self.effective or is_recorded_last(own))
+        key = (name, call, side)
+        known = self._known.get(key)
+        if known is not None:
+            is_same = known.position == position and known.received == received
+            if is_same:
+                return known
+        kind = type(module).__name__
+        stride = None
+        if isinstance(module, TRANSPOSED):
+            stride = tuple(module.stride)
+        layer_call = LayerCall(
+            layer=name,
+            type=kind.removeprefix("FSDP"),
+            kernel_shape=kernel_shape(own),
+            call=call,
+            position=position,
+            pictures=name in layers or isinstance(module, Tap),
+            floor=floor_of(module) if is_output else None,
+            transposed_stride=stride,
+            received=received,
+            followed_by=self.watched.followed_by.get(name, ()),
+        )
+        self._known[key] = layer_call
+        return layer_call
 
     def selects(self, name: str, side: Side, value: Any) -> bool:
         """False for a layer that was dropped, because its output has other channels."""
         if self._layers is not self.watched.layers:
             self._layers = self.watched.layers
-            self._unproven = {name for name, module in self._layers.items() if may_differ(module)}
-            self._known: dict[tuple[str, int, Side], LayerCall] = {}
+            self._known.clear()
+            self._unproven.clear()
+            for layer, module in self._layers.items():
+                if may_differ(module):
+                    self._unproven.add(layer)
         if side == "output" and name in self._unproven:
             self._prove(name, first_tensor(value))
         return name not in self._dropped
@@ -277,10 +297,13 @@ class _Turns:
 
     def __enter__(self) -> None:
         acquired = self._lock.acquire(timeout=1.0)
-        self._acquired.setdefault(threading.get_ident(), []).append(acquired)
+        thread = threading.get_ident()
+        nested = self._acquired.setdefault(thread, [])
+        nested.append(acquired)
 
     def __exit__(self, *error: object) -> None:
-        if self._acquired[threading.get_ident()].pop():
+        thread = threading.get_ident()
+        if self._acquired[thread].pop():
             self._lock.release()
 
 
@@ -377,12 +400,16 @@ class PassRecorder:
             placed.receiver = weakref.ref(self)
             receive_taps(placed.receiver)
         model = self._model
+        roots = list(self.wrappers)
         has_hooks = model._forward_hooks or model._forward_pre_hooks or model._backward_hooks
         # torch.compile does not look at the slot of a module inside, unless the module has hooks.
-        for module in self.wrappers if self.wrappers and has_hooks else [*self.wrappers, model]:
+        if not (self.wrappers and has_hooks):
+            roots.append(model)
+        for module in roots:
             allows_hooks = self.aside is None or not self._is_compiled(module)
-            placed.roots.append(CallWatch(module, self, allows_hooks=allows_hooks))
-            placed.roots[-1].place()
+            watch = CallWatch(module, self, allows_hooks=allows_hooks)
+            placed.roots.append(watch)
+            watch.place()
         if with_parts:
             self._watch_parts()
 
@@ -391,11 +418,14 @@ class PassRecorder:
         self.listener = self._receiver = CaptureListener()
         self.policy = FirstPass()
         self._is_recording = False
+        self._unhook_running()
+        self.placed.take()
+        self.is_open = False
+
+    def _unhook_running(self) -> None:
         for call in list(self._running.values()):
             self._unhook(call)
         self._running.clear()
-        self.placed.take()
-        self.is_open = False
 
     def _watch_parts(self) -> None:
         """Watch the calls of all parts of the model too: the user may not call the model itself."""
@@ -406,8 +436,9 @@ class PassRecorder:
                 continue
             before = parts.get(module)  # an interrupt may have kept some from being taken
             if before is None or not before.is_placed:
-                parts[module] = CallWatch(module, self, allows_hooks=allows_hooks)
-                parts[module].place()
+                watch = CallWatch(module, self, allows_hooks=allows_hooks)
+                parts[module] = watch
+                watch.place()
 
     def call_begins(self, call: Call) -> bool:
         """Called when the root or, while the root does not run, a part of it is called."""
@@ -444,18 +475,21 @@ class PassRecorder:
                     return
                 if self._is_root(call.module):
                     self._is_recording = False
-                    self.policy.decide(PassEvent(Moment.RETURNS, output))
+                    event = PassEvent(Moment.RETURNS, output)
+                    self.policy.decide(event)
                 elif not self.root_ran:
-                    self.policy.decide(PassEvent(Moment.PART_RETURNS, output, call.module))
+                    event = PassEvent(Moment.PART_RETURNS, output, call.module)
+                    self.policy.decide(event)
         except Exception as error:
             self._report("", error)
 
     def call_left(self, call: Call) -> None:
         """Remove the hooks when a call has ended in any way."""
-        if self._running.get(threading.get_ident()) is not call:
+        thread = threading.get_ident()
+        if self._running.get(thread) is not call:
             return
         self._unhook(call)
-        self._running.pop(threading.get_ident(), None)
+        self._running.pop(thread, None)
         if call.puts_back and self.is_open:
             self._watch_parts()
 
@@ -471,7 +505,9 @@ class PassRecorder:
 
         Replicas share the hooks and run in their own threads; only the first device's is recorded.
         """
-        tensor = next(iter(tensors(values)), None) if of_replica else None
+        if not of_replica:
+            return False
+        tensor = next(iter(tensors(values)), None)
         return tensor is not None and tensor.device != self._device
 
     def _is_foreign_thread(self, of_replica: bool) -> bool:
@@ -479,24 +515,25 @@ class PassRecorder:
         return not of_replica and self.thread not in (None, threading.get_ident())
 
     def _follows(self, call: Call) -> bool:
-        if not self.is_open or self.is_paused or threading.get_ident() in self._running:
+        if not self.is_open or self.is_paused:
+            return False
+        if threading.get_ident() in self._running or is_unobservable():
             return False
         received = (call.args, call.kwargs)
-        return not is_unobservable() and not self._is_on_other_device(call.of_replica, received)
+        return not self._is_on_other_device(call.of_replica, received)
 
     def _take_over(self) -> None:
         """Record the passes of the thread that armed the registry instead of another thread's."""
         self.thread = self._home
-        for other in list(self._running.values()):
-            self._unhook(other)
-        self._running.clear()
+        self._unhook_running()
 
     def _is_root(self, module: nn.Module) -> bool:
         return module is self._model or is_replica(module) or module in self.wrappers
 
     def _decision(self, call: Call, *, is_elsewhere: bool = False) -> Decision:
         received = (call.args, call.kwargs)
-        return self.policy.decide(PassEvent(Moment.BEGINS, received, is_elsewhere=is_elsewhere))
+        event = PassEvent(Moment.BEGINS, received, is_elsewhere=is_elsewhere)
+        return self.policy.decide(event)
 
     def _root_begins(self, call: Call, decision: Decision) -> None:
         """Record a pass of the root; ``TAKE_OVER`` was decided before, all else is decided now."""
@@ -517,21 +554,29 @@ class PassRecorder:
         if self.is_open:  # memory did not run out
             self._receiver = self.listener if receiver is None else receiver
             layers = self._layers()
-            self._record(call, own_layers(call.module, layers) if call.of_replica else layers)
+            if call.of_replica:
+                layers = own_layers(call.module, layers)
+            self._record(call, layers)
 
     def _part_begins(self, call: Call) -> None:
         inside = set(call.module.modules())
         for part in inside - {call.module}:
-            if (watch := self.placed.parts.pop(part, None)) is not None:
+            watch = self.placed.parts.pop(part, None)
+            if watch is not None:
                 watch.take()
-        event = PassEvent(Moment.PART_BEGINS, (call.args, call.kwargs), call.module)
+        received = (call.args, call.kwargs)
+        event = PassEvent(Moment.PART_BEGINS, received, call.module)
         if self.policy.decide(event) is Decision.RECORD:
-            own = {name: layer for name, layer in self._layers().items() if layer in inside}
+            layers = self._layers().items()
+            own = {name: layer for name, layer in layers if layer in inside}
             self._record(call, own)
 
     def _layers(self) -> dict[str, nn.Module]:
-        layers = {**self.calls.watched.layers, **self.calls.watched.numbers_only}
-        return layers if self.twin is None else self.twin.layers(layers)
+        watched = self.calls.watched
+        layers = {**watched.layers, **watched.numbers_only}
+        if self.twin is None:
+            return layers
+        return self.twin.layers(layers)
 
     def _record(self, call: Call, layers: dict[str, nn.Module]) -> None:
         """Record the call that begins, or an uncompiled one in its place if it is compiled."""
@@ -539,10 +584,12 @@ class PassRecorder:
         if self.aside is None or not (call.compiles or self._is_compiled(call.module)):
             self._hook_layers(call)
             return
+        received = (call.args, call.kwargs)
         try:
-            self._accepts_all = self._is_recording or self._is_accepted((call.args, call.kwargs))
+            self._accepts_all = self._is_recording or self._is_accepted(received)
             if self._accepts_all:
-                self.aside(call.module, call.args, call.kwargs, partial(self._hooked, call))
+                hooked = partial(self._hooked, call)
+                self.aside(call.module, call.args, call.kwargs, hooked)
         finally:
             self._accepts_all = False
         call.is_recorded = True
@@ -550,11 +597,15 @@ class PassRecorder:
     def _hooked(self, call: Call, twin: Twin) -> AbstractContextManager[None]:
         """A block in which the layers of a twin are recorded as those of the call."""
         call.layers = twin.layers(call.layers)
-        return restoring(partial(self._hook_layers, call), partial(self._unhook, call))
+        hook = partial(self._hook_layers, call)
+        unhook = partial(self._unhook, call)
+        return restoring(hook, unhook)
 
     def _is_compiled(self, module: nn.Module) -> bool:
         """True if torch.compile must not see hooks inside the module."""
-        return is_compile_used() and (module in self.wrappers or has_compiled_parts(module))
+        if not is_compile_used():
+            return False
+        return module in self.wrappers or has_compiled_parts(module)
 
     def _hook_layers(self, call: Call) -> None:
         drawn = self.calls.watched.layers
@@ -562,7 +613,8 @@ class PassRecorder:
             layers = call.layers
             if side == "input":
                 layers = {name: module for name, module in layers.items() if name in drawn}
-            install_hooks(self._layer_runs, call, layers, side, is_last=self.calls.effective)
+            is_last = self.calls.effective
+            install_hooks(self._layer_runs, call, layers, side, is_last=is_last)
 
     def _unhook(self, call: Call) -> None:
         remove_hooks(call, call.layers.values())
@@ -574,14 +626,17 @@ class PassRecorder:
         thread = threading.get_ident()
         try:
             # Another thread may run the layer at the same time, or have taken over.
-            if self._running.get(thread) is not call or call.is_recorded or is_unobservable():
+            if self._running.get(thread) is not call or call.is_recorded:
+                return
+            if is_unobservable():
                 return
             if call.of_replica:
                 if self._is_on_other_device(True, passed):
                     return
             elif self.thread != thread and self.thread is not None:
                 return
-            self._deliver(name, module, side, passed if side == "input" else passed[-1])
+            value = passed if side == "input" else passed[-1]
+            self._deliver(name, module, side, value)
         except Exception as error:
             self._report(name, error)
 
@@ -600,8 +655,10 @@ class PassRecorder:
                 return
             label = tap_label(name, self.calls.watched.layers)
             of_replica = is_replica(module)
+            if self._is_foreign_thread(of_replica):
+                return
             call = self._running.get(threading.get_ident())
-            if self._is_foreign_thread(of_replica) or (call is not None and call.is_recorded):
+            if call is not None and call.is_recorded:
                 return
             if not self._is_on_other_device(of_replica, value) and self.taps(label):
                 self._deliver(label, TAP, "output", value)
@@ -613,24 +670,31 @@ class PassRecorder:
 
         As long as the user calls parts of the model instead of the model, the innermost of them.
         """
-        is_followed = threading.get_ident() in self._running
-        root = next(filter(self._is_root, running), None) if is_followed else None
-        if root is not None or self.root_ran:
-            return root
+        if threading.get_ident() in self._running:
+            root = next(filter(self._is_root, running), None)
+            if root is not None:
+                return root
+        if self.root_ran:
+            return None
         own = set(self._model.modules())
-        return next((module for module in running if module in own), None)
+        for module in running:
+            if module in own:
+                return module
+        return None
 
     def _deliver(self, name: str, module: nn.Module, side: Side, value: Any) -> None:
         if self.is_paused or not self.calls.selects(name, side, value):
             return
-        if not self._is_recording and (
-            self._calls.has_run(name, side) or not (self._accepts_all or self._is_accepted(value))
-        ):
-            return
+        if not self._is_recording:
+            if self._calls.has_run(name, side):
+                return
+            if not self._accepts_all and not self._is_accepted(value):
+                return
         number, position = self._calls.next(name, side)
         layer_call = self.calls.of(name, number, position, side, module)
         self._receiver.captured(layer_call, side, value, module)
 
     def _is_accepted(self, value: Any) -> bool:
         """True if a layer is recorded although no pass of the root is."""
-        return self.policy.decide(PassEvent(Moment.LAYER_RUNS, value)) is Decision.RECORD
+        event = PassEvent(Moment.LAYER_RUNS, value)
+        return self.policy.decide(event) is Decision.RECORD

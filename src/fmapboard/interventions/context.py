@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -50,13 +50,17 @@ class ChannelChange:
     channel_axis: int | None = None
 
     def __repr__(self) -> str:
-        given = [] if self.operation == "silence" else [_short(self.value)]
-        if self.channels is not None:
-            chosen = self.channels
-            given.append(str(list(chosen)) if isinstance(chosen, tuple) else repr(chosen))
+        given = []
+        if self.operation != "silence":
+            given.append(_short(self.value))
+        if isinstance(self.channels, tuple):
+            given.append(str(list(self.channels)))
+        elif self.channels is not None:
+            given.append(repr(self.channels))
         if self.channel_axis is not None:
             given.append(f"channel_axis={self.channel_axis}")
-        return f"{self.operation}({', '.join(given)})"
+        arguments = ", ".join(given)
+        return f"{self.operation}({arguments})"
 
     def apply(self, tensor: Tensor, axis: int) -> Tensor:
         """A tensor of the same shape and dtype in which the chosen channels are changed.
@@ -103,7 +107,9 @@ class ChannelChange:
         return list(self.channels)
 
     def _changed(self, part: Tensor, axis: int) -> Tensor:
-        value = self.value if isinstance(self.value, float) else self._fitted(part, axis)
+        value = self.value
+        if isinstance(value, Tensor):
+            value = _fitted(value, part, axis)
         if self.operation == "scale":
             return (part * value).to(part.dtype)
         if self.operation == "add":
@@ -111,22 +117,27 @@ class ChannelChange:
         # `part` stays in the graph, so the parameters before it get gradients of 0 instead of none.
         everywhere = torch.ones((), dtype=torch.bool, device=part.device)
         empty = part.clone().masked_fill_(everywhere, 0)  # masked_fill loses channels_last
-        return empty if self.operation == "silence" else (empty + value).to(part.dtype)
+        if self.operation == "silence":
+            return empty
+        return (empty + value).to(part.dtype)
 
-    def _fitted(self, part: Tensor, axis: int) -> Tensor:
-        """The value as a tensor that broadcasts to ``part``."""
-        assert isinstance(self.value, Tensor)  # checked by the caller
-        value = self.value.to(part.device, part.dtype)
-        if value.dim() == 1 and len(value) == part.shape[axis]:
-            return value.reshape([-1 if one == axis else 1 for one in range(part.dim())])
-        if value.dim() != 1:
-            with contextlib.suppress(RuntimeError):  # the error below says what would fit
-                return value.expand_as(part)
-        raise ConfigurationError(
-            f"a value of shape {list(value.shape)} does not fit the chosen channels: expected a "
-            f"number, one value per channel [{part.shape[axis]}], or a tensor that broadcasts to "
-            f"{list(part.shape)}"
-        )
+
+def _fitted(value: Tensor, part: Tensor, axis: int) -> Tensor:
+    """A value as a tensor that broadcasts to the chosen part of a layer's tensor."""
+    value = value.to(part.device, part.dtype)
+    channels = part.shape[axis]
+    if value.dim() != 1:
+        with contextlib.suppress(RuntimeError):  # the error below says what would fit
+            return value.expand_as(part)
+    elif len(value) == channels:
+        shape = [1] * part.dim()
+        shape[axis] = channels
+        return value.reshape(shape)
+    raise ConfigurationError(
+        f"a value of shape {list(value.shape)} does not fit the chosen channels: expected a "
+        f"number, one value per channel [{channels}], or a tensor that broadcasts to "
+        f"{list(part.shape)}"
+    )
 
 
 def silence(channels: Channels = None, *, channel_axis: Axis = None) -> ChannelChange:
@@ -143,7 +154,8 @@ def silence(channels: Channels = None, *, channel_axis: Axis = None) -> ChannelC
     Raises:
         ConfigurationError: ``channels`` is invalid.
     """
-    return ChannelChange("silence", _channels(channels), channel_axis=_axis(channel_axis))
+    chosen = _channels(channels)
+    return ChannelChange("silence", chosen, channel_axis=_axis(channel_axis))
 
 
 def scale(factor: Value, channels: Channels = None, *, channel_axis: Axis = None) -> ChannelChange:
@@ -202,12 +214,14 @@ def _with_value(
     operation: Literal["scale", "replace", "add"], value: Any, channels: Any, axis: Any
 ) -> ChannelChange:
     if not isinstance(value, Tensor):
-        if isinstance(value, bool) or not hasattr(value, "__float__"):
+        is_number = hasattr(value, "__float__") and not isinstance(value, bool)
+        if not is_number:
             raise ConfigurationError(
                 f"{operation}({described(value)}): expected a number or a tensor"
             )
         value = float(value)
-    return ChannelChange(operation, _channels(channels), value, _axis(axis))
+    chosen = _channels(channels)
+    return ChannelChange(operation, chosen, value, _axis(axis))
 
 
 def _channels(given: Any) -> tuple[int, ...] | slice | None:
@@ -215,11 +229,13 @@ def _channels(given: Any) -> tuple[int, ...] | slice | None:
         return given
     if isinstance(given, Tensor) and given.dtype != torch.bool:
         given = given.tolist()
+    several = given if isinstance(given, Iterable) else [given]
     try:
-        chosen = tuple(map(operator.index, given if isinstance(given, Iterable) else [given]))
+        chosen = tuple(map(operator.index, several))
     except TypeError:
         chosen = (-1,)
-    if isinstance(given, (bool, str, Tensor)) or any(channel < 0 for channel in chosen):
+    is_negative = any(channel < 0 for channel in chosen)
+    if is_negative or isinstance(given, (bool, str, Tensor)):
         raise ConfigurationError(
             f"channels={given!r}: expected numbers of channels, counted from 0, such as [3, 17]"
         )
@@ -229,13 +245,17 @@ def _channels(given: Any) -> tuple[int, ...] | slice | None:
 
 
 def _axis(given: Any) -> int | None:
-    if given is not None and (isinstance(given, bool) or not isinstance(given, int)):
+    if given is None:
+        return None
+    if isinstance(given, bool) or not isinstance(given, int):
         raise ConfigurationError(f"channel_axis={given!r}: expected the number of an axis, or None")
     return given
 
 
 def _short(value: Value) -> str:
-    return f"tensor {list(value.shape)}" if isinstance(value, Tensor) else f"{value:g}"
+    if isinstance(value, Tensor):
+        return f"tensor {list(value.shape)}"
+    return f"{value:g}"
 
 
 Change = ChannelChange | Callable[[Tensor], Tensor]
@@ -246,6 +266,23 @@ Where = Literal["outputs", "inputs", "gradients"]
 Changes: TypeAlias = "Mapping[str | re.Pattern[str] | type[nn.Module], Change | Sequence[Change]]"
 """Layer -> what becomes of its tensor, or several changes that are made in order. A layer is a
 name, a glob, a compiled regular expression or a module type, as in ``watch``."""
+
+
+class _Planned(NamedTuple):
+    """A change of one layer.
+
+    Attributes:
+        name: The layer's name; for tapped tensors, the pattern that selects them.
+        module: The layer; ``TAP`` for tapped tensors.
+        where: What is changed.
+        change: What becomes of it.
+    """
+
+    name: str
+    module: nn.Module
+    where: Where
+    change: Change
+
 
 _NORMS = nn.modules.batchnorm._NormBase  # BatchNorm and InstanceNorm
 
@@ -268,8 +305,11 @@ class ChangeHook(InertInCopies):
     """
 
     def __init__(self, name: str, where: Where, change: Change, sequences: Sequences) -> None:
-        self.name, self._where, self._change = name, where, change
-        self._sequences, self.was_called = sequences, False
+        self.name = name
+        self._where = where
+        self._change = change
+        self._sequences = sequences
+        self.was_called = False
         self.follows_recording = where == "gradients"
 
     def __call__(self, module: nn.Module, args: Any, kwargs: Any, output: Any = None) -> Any:
@@ -279,16 +319,21 @@ class ChangeHook(InertInCopies):
         copy whose gradient is changed in the backward pass before it reaches the layer.
         """
         self.was_called = True
-        value = (args, kwargs) if self._where == "inputs" else output
+        is_input = self._where == "inputs"
+        value = (args, kwargs) if is_input else output
         chosen = first_tensor(value)
         if chosen is None:
             chosen = next(iter(tensors(value)), None)
         if chosen is None:
-            verb = "receives" if self._where == "inputs" else "returned"
+            verb = "receives" if is_input else "returned"
             raise ConfigurationError(f"{self.name!r} {verb} no tensor that could be changed")
-        change = self._with_gradient if self._where == "gradients" else self._changed
-        changed = change(module, chosen)
-        return value if changed is chosen else replace_tensor(value, chosen, changed)
+        if self._where == "gradients":
+            changed = self._with_gradient(module, chosen)
+        else:
+            changed = self._changed(module, chosen)
+        if changed is chosen:
+            return value
+        return replace_tensor(value, chosen, changed)
 
     def _changed(self, module: nn.Module, tensor: Tensor) -> Tensor:
         change = self._change
@@ -314,7 +359,9 @@ class ChangeHook(InertInCopies):
     def _checked(self, found: Any, tensor: Tensor) -> Tensor:
         if isinstance(found, Tensor) and found.shape == tensor.shape:
             return found
-        what = f"shape {list(found.shape)}" if isinstance(found, Tensor) else type(found).__name__
+        what = type(found).__name__
+        if isinstance(found, Tensor):
+            what = f"shape {list(found.shape)}"
         raise ConfigurationError(
             f"the function for {self._where} of {self.name!r} returned {what}: expected a tensor "
             f"of shape {list(tensor.shape)}, as it received"
@@ -347,13 +394,16 @@ class Intervention:
         self._open: contextlib.ExitStack | None = None
 
     def __repr__(self) -> str:
-        changes = ", ".join(f"{name}: {change!r}" for name, _, _, change in self._planned)
-        return f"Intervention({type(self._root).__name__}, {changes or 'no changes'})"
+        kind = type(self._root).__name__
+        changes = [f"{planned.name}: {planned.change!r}" for planned in self._planned]
+        listed = ", ".join(changes) or "no changes"
+        return f"Intervention({kind}, {listed})"
 
     @property
     def layers(self) -> tuple[str, ...]:
         """Names of the layers that are changed, without repetition."""
-        return tuple(dict.fromkeys(name for name, *_ in self._planned))
+        names = dict.fromkeys(planned.name for planned in self._planned)
+        return tuple(names)
 
     def __enter__(self) -> Intervention:
         if self._open is not None:
@@ -363,49 +413,68 @@ class Intervention:
             hold_eager(self)  # compiled code would ignore the hooks
             sequences = Sequences.of(self._root)
             self._hooks: list[ChangeHook] = []
-            # Of several hooks on a layer's output, the last one changes the gradient first.
-            last = [one for one in self._planned if one[2] == "gradients" and one[1] is not TAP]
-            others = [one for one in self._planned if one not in last]
-            for name, module, where, change in [*others, *reversed(last)]:
+            for planned in self._in_order():
+                name, module, where, change = planned
                 hook = ChangeHook(name, where, change, sequences)
                 self._hooks.append(hook)
                 if isinstance(module, Tap):
-                    stack.enter_context(changing_taps(self._tap_change(name, hook)))
+                    tap_change = self._tap_change(name, hook)
+                    stack.enter_context(changing_taps(tap_change))
                     continue
-                install = (
-                    module.register_forward_pre_hook
-                    if where == "inputs"
-                    else module.register_forward_hook
-                )
-                stack.callback(install(hook, with_kwargs=True).remove)
+                if where == "inputs":
+                    handle = module.register_forward_pre_hook(hook, with_kwargs=True)
+                else:
+                    handle = module.register_forward_hook(hook, with_kwargs=True)
+                stack.callback(handle.remove)
             stack.enter_context(recorded_last(self._root))
             self._open = stack.pop_all()
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        stack, self._open = self._open, None
+        stack = self._open
+        self._open = None
         if stack is None:
             return
         stack.close()
-        for name in dict.fromkeys(hook.name for hook in self._hooks if not hook.was_called):
-            if error is None:
-                log.warning("intervene: %r was not called, so nothing was changed there", name)
+        if error is not None:
+            return
+        unused = [hook.name for hook in self._hooks if not hook.was_called]
+        for name in dict.fromkeys(unused):
+            log.warning("intervene: %r was not called, so nothing was changed there", name)
+
+    def _in_order(self) -> list[_Planned]:
+        """The changes in the order in which their hooks are installed.
+
+        Of several hooks on a layer's output, the last one changes the gradient first.
+        """
+        hooks = []
+        of_gradients = []
+        for planned in self._planned:
+            is_hook = planned.module is not TAP
+            if is_hook and planned.where == "gradients":
+                of_gradients.append(planned)
+            else:
+                hooks.append(planned)
+        of_gradients.reverse()
+        return hooks + of_gradients
 
     def _tap_change(self, pattern: str, hook: ChangeHook) -> TapChange:
         """Changes the tapped tensors of this model whose names match."""
-        names, own = named_layers(self._root), set(self._root.modules())
+        names = named_layers(self._root)
+        own = set(self._root.modules())
         matching = self._patterns.get(pattern, pattern)
 
         def change(name: str, value: Any, running: list[nn.Module]) -> Any:
-            if own.isdisjoint(running) or not matches(matching, tap_label(name, names)):
+            if own.isdisjoint(running):
+                return value
+            label = tap_label(name, names)
+            if not matches(matching, label):
                 return value
             return hook(TAP, (), {}, value)
 
         return change
 
-    def _plan(
-        self, where: Where, given: Changes | None
-    ) -> Iterator[tuple[str, nn.Module, Where, Change]]:
+    def _plan(self, where: Where, given: Changes | None) -> Iterator[_Planned]:
         if given is None:
             return
         if not isinstance(given, Mapping):
@@ -414,11 +483,13 @@ class Intervention:
                 '{"layer1.0.conv1": fmapboard.silence([3, 17])}'
             )
         for key, changes in given.items():
-            several: Sequence[Any] = changes if isinstance(changes, (list, tuple)) else [changes]
-            for name, module in self._selected(where, key).items():
+            is_several = isinstance(changes, (list, tuple))
+            several: Sequence[Any] = changes if is_several else [changes]
+            selected = self._selected(where, key)
+            for name, module in selected.items():
                 for change in several:
                     _check_change(where, name, module, change)
-                    yield name, module, where, change
+                    yield _Planned(name, module, where, change)
 
     def _selected(self, where: Where, key: Any) -> dict[str, nn.Module]:
         is_exclusion = isinstance(key, str) and key.startswith("!")
@@ -437,7 +508,8 @@ class Intervention:
         found = select(self._root, key, has_taps=taps)
         if not found:
             name = key if isinstance(key, str) else key.pattern
-            found, self._patterns[name] = {name: TAP}, key
+            self._patterns[name] = key
+            return {name: TAP}
         return found
 
 
@@ -499,22 +571,27 @@ def _check_change(where: Where, name: str, module: nn.Module, change: Any) -> No
                 "replace(...), add(...), or a function of a tensor"
             )
         return
-    count = None if change.channel_axis is not None else _channels_of(module, where)
+    if change.channel_axis is not None:
+        return
+    count = _channels_of(module, where)
     if count is not None:
+        kind = type(module).__name__
         try:
-            change.within(count, f"{where} of {type(module).__name__}")
+            change.within(count, f"{where} of {kind}")
         except ConfigurationError as error:
             raise ConfigurationError(f"{change!r} of {name!r}: {error}") from None
 
 
 def _channels_of(module: nn.Module, where: Where) -> int | None:
     """The number of channels of a layer's tensor if its attributes say so."""
+    of_inputs = where == "inputs"
+    count: int | None = None
     if isinstance(module, CONVOLUTIONS):
-        count = module.in_channels if where == "inputs" else module.out_channels
+        count = module.in_channels if of_inputs else module.out_channels
     elif isinstance(module, nn.Linear):
-        count = module.in_features if where == "inputs" else module.out_features
+        count = module.in_features if of_inputs else module.out_features
     elif isinstance(module, _NORMS):
         count = module.num_features
-    else:
-        count = 0 if where == "inputs" else output_channels(module) or 0
+    elif not of_inputs:
+        count = output_channels(module)
     return count or None  # 0 in lazy layers

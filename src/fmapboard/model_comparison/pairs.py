@@ -13,13 +13,17 @@ from fmapboard.records import LayerCall
 Pair = tuple[LayerCall | None, LayerCall | None]
 """A layer call in the first and in the second model; None where one of them does not have it."""
 
+Calls = Sequence[TracedCall]
+Partners = dict[int, int]
+"""Number of a call of the first model -> number of the one of the second that it is paired with."""
+
 
 def in_both(pairs: Iterable[Pair]) -> list[tuple[LayerCall, LayerCall]]:
     """The calls that both models have."""
     return [(first, second) for first, second in pairs if first and second]
 
 
-def paired(first: Sequence[TracedCall], second: Sequence[TracedCall]) -> list[Pair]:
+def paired(first: Calls, second: Calls) -> list[Pair]:
     """Pair calls in execution order.
 
     Calls of modules of the same name and type are paired, in the order that pairs the most of them.
@@ -53,9 +57,7 @@ def _shapes(call: TracedCall) -> Hashable:
     return tuple(shape for _, shape in call.returned or ())
 
 
-def _unique_names(
-    first: Sequence[TracedCall], second: Sequence[TracedCall], known: dict[int, int]
-) -> dict[int, int]:
+def _unique_names(first: Calls, second: Calls, known: Partners) -> Partners:
     """Pairs of modules that both models call once, in another order."""
     places = _places_of_unique(first)
     others = _places_of_unique(second)
@@ -66,40 +68,45 @@ def _unique_names(
     return found
 
 
-def _places_of_unique(calls: Sequence[TracedCall]) -> dict[Hashable, int]:
+def _places_of_unique(calls: Calls) -> dict[Hashable, int]:
     """Name and type -> number of the call, for modules that are called once."""
     keys = list(map(_name_and_type, calls))
     counts = Counter(keys)
-    return {key: number for number, key in enumerate(keys) if counts[key] == 1}
+    places = {}
+    for number, key in enumerate(keys):
+        if counts[key] == 1:
+            places[key] = number
+    return places
 
 
 def _in_order(
-    first: Sequence[TracedCall],
-    second: Sequence[TracedCall],
-    known: dict[int, int],
-    key: Callable[[TracedCall], Hashable],
-) -> dict[int, int]:
+    first: Calls, second: Calls, known: Partners, key: Callable[[TracedCall], Hashable]
+) -> Partners:
     """Pairs with the same key among the calls without a partner, between two known pairs."""
     taken = set(known.values())
-    found: dict[int, int] = {}
+    keys = list(map(key, first))
+    other_keys = list(map(key, second))
+    ends = _increasing(known)
+    ends.append((len(first), len(second)))
+    found: Partners = {}
     start_i = 0
     start_j = 0
-    for end_i, end_j in [*_increasing(known), (len(first), len(second))]:
+    for end_i, end_j in ends:
         mine = [i for i in range(start_i, end_i) if i not in known]
         others = [j for j in range(start_j, end_j) if j not in taken]
-        keys = [key(first[i]) for i in mine]
-        other_keys = [key(second[j]) for j in others]
-        matcher = SequenceMatcher(None, keys, other_keys, autojunk=False)
+        matcher = SequenceMatcher(autojunk=False)
+        matcher.set_seq1([keys[i] for i in mine])
+        matcher.set_seq2([other_keys[j] for j in others])
         for block in matcher.get_matching_blocks():
-            for offset in range(block.size):
-                i = mine[block.a + offset]
-                found[i] = others[block.b + offset]
+            partners = others[block.b : block.b + block.size]
+            own = mine[block.a : block.a + block.size]
+            found.update(zip(own, partners, strict=True))
         start_i = end_i + 1
         start_j = end_j + 1
     return found
 
 
-def _increasing(partners: dict[int, int]) -> list[tuple[int, int]]:
+def _increasing(partners: Partners) -> list[tuple[int, int]]:
     """A longest chain of pairs that is in order in both models."""
     tails: list[int] = []
     ends: list[int] = []
@@ -112,25 +119,32 @@ def _increasing(partners: dict[int, int]) -> list[tuple[int, int]]:
     chain = []
     last = ends[-1] if ends else None
     while last is not None:
-        chain.append((last, partners[last]))
+        pair = (last, partners[last])
+        chain.append(pair)
         last = before[last]
-    return chain[::-1]
+    chain.reverse()
+    return chain
 
 
-def _merged(
-    first: Sequence[TracedCall], second: Sequence[TracedCall], partners: dict[int, int]
-) -> list[Pair]:
+def _merged(first: Calls, second: Calls, partners: Partners) -> list[Pair]:
     taken = set(partners.values())
-    after: dict[int, list[Pair]] = {}
-    for i, j in [(-1, -1), *partners.items()]:
-        alone = after.setdefault(i, [])
-        for number in range(j + 1, len(second)):
+    merged: list[Pair] = []
+
+    def add_alone(start: int) -> None:
+        """Add the calls of the second model from a number on that have no partner."""
+        for number in range(start, len(second)):
             if number in taken:
-                break
-            alone.append((None, second[number].layer_call))
-    merged = after[-1]
+                return
+            alone = second[number].layer_call
+            merged.append((None, alone))
+
+    add_alone(0)
     for i, call in enumerate(first):
-        partner = second[partners[i]].layer_call if i in partners else None
-        merged.append((call.layer_call, partner))
-        merged += after.get(i, [])
+        if i not in partners:
+            merged.append((call.layer_call, None))
+            continue
+        j = partners[i]
+        pair = (call.layer_call, second[j].layer_call)
+        merged.append(pair)
+        add_alone(j + 1)
     return merged
