@@ -135,8 +135,7 @@ def _renewed(provider: Provider, run: str, last: RunOverview | None) -> RunOverv
     )
     if not names:
         return empty
-    if last is None:
-        last = empty
+    last = last or empty
     points = _points_of(provider, run, names)
     checked = _checked(provider, points)
     restored = last.restored
@@ -145,15 +144,7 @@ def _renewed(provider: Provider, run: str, last: RunOverview | None) -> RunOverv
         restored |= lost
         provider.restore(run, restored)
         points = _points_of(provider, run, names)
-    before = {model.name: model for model in last.models}
-    models: list[ModelOverview] = []
-    errors: dict[int, str] = {}
-    for name, series in points.items():
-        model = _read_model(provider, run, name, series, before.get(name))
-        if isinstance(model, ModelOverview):
-            models.append(model)
-        else:
-            errors |= model
+    models, errors = _read_models(provider, run, points, last.models)
     renewed = replace(last, checked=checked, restored=restored, tags=listed, listed_at=now)
     is_same = [id(model) for model in models] == [id(model) for model in last.models]
     if is_same and last.errors == errors:
@@ -219,6 +210,22 @@ def _lost_steps(
         begins.update(point.step for point in series.nonfinite)
         kept.update(point.step for point in series.kept.points)
     return frozenset(begins - kept)
+
+
+def _read_models(
+    provider: Provider, run: str, points: Mapping[str, _Points], last: Sequence[ModelOverview]
+) -> tuple[list[ModelOverview], dict[int, str]]:
+    """The models, and step -> why the records of other ones cannot be read."""
+    before = {model.name: model for model in last}
+    models: list[ModelOverview] = []
+    errors: dict[int, str] = {}
+    for name, series in points.items():
+        model = _read_model(provider, run, name, series, before.get(name))
+        if isinstance(model, ModelOverview):
+            models.append(model)
+        else:
+            errors |= model
+    return models, errors
 
 
 def _read_model(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -31,6 +31,7 @@ _SAMPLE = 20_000
 """Cells that the scale is computed from, roughly."""
 _DECADES = 1.0
 """Smallest extent of the scale, so that small differences do not look like large ones."""
+_Quantity = Literal["range", "maps", "weights"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class Shading:
         levels: uint8 [steps, layers], 0 to `LEVELS` - 1, or `UNKNOWN_LEVEL`.
     """
 
-    of: Literal["range", "maps", "weights"]
+    of: _Quantity
     lo: float | None
     hi: float | None
     levels: Codes
@@ -54,7 +55,8 @@ class Shading:
 def shading_by_range(columns: Mapping[str, Floats], codes: Codes) -> Shading:
     """Brightness that shows the range of values of each layer at each step."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return _shading("range", columns["maximum"] - columns["minimum"], codes)
+        extent = columns["maximum"] - columns["minimum"]
+        return _shading("range", extent, codes)
 
 
 def shading_by_change(columns: Mapping[str, Floats], codes: Codes) -> Shading:
@@ -62,32 +64,50 @@ def shading_by_change(columns: Mapping[str, Floats], codes: Codes) -> Shading:
 
     They have different units.
     """
-    if np.isnan(columns["change"]).all():
+    change = columns["change"]
+    if np.isnan(change).all():
         return _shading("weights", columns["weights_change"], codes)
-    return _shading("maps", columns["change"], codes)
+    return _shading("maps", change, codes)
 
 
-def _shading(of: Literal["range", "maps", "weights"], raw: Floats, codes: Codes) -> Shading:
+def _shading(quantity: _Quantity, raw: Floats, codes: Codes) -> Shading:
     """The scale is that of cells without large values, which would leave the others no difference.
 
     A value of 0 or less has level 0.
     """
-    every = max(1, raw.size // _SAMPLE)
-    sample, states = raw.ravel()[::every], codes.ravel()[::every]
-    known = sample[(states < IS_LARGE) & (sample > 0) & (sample < np.inf)]
-    logs = np.sort(np.log10(known, dtype=np.float64))
-    ends = [math.floor(share * (logs.size - 1) + 0.5) for share in (_TAIL, 1 - _TAIL)]
-    low, high = logs[ends].tolist() if logs.size else (0.0, 0.0)
+    logs = _sampled_logs(raw, codes)
+    low = 0.0
+    high = 0.0
+    if logs.size:
+        low = _quantile(logs, _TAIL)
+        high = _quantile(logs, 1 - _TAIL)
     missing = max(0.0, _DECADES - (high - low))
-    low, high = low - missing / 2, high + missing / 2
+    low -= missing / 2
+    high += missing / 2
     levels = np.full(raw.shape, UNKNOWN_LEVEL, np.uint8)
     with np.errstate(divide="ignore", invalid="ignore"):
-        place = (np.log10(raw) - low) * ((LEVELS - 1) / (high - low)) + 0.5
-        np.copyto(levels, np.clip(place, 0, LEVELS - 1).astype(np.uint8), where=raw > 0)
+        scale = (LEVELS - 1) / (high - low)
+        place = (np.log10(raw) - low) * scale + 0.5
+        rounded = np.clip(place, 0, LEVELS - 1).astype(np.uint8)
+        np.copyto(levels, rounded, where=raw > 0)
         levels[raw <= 0] = 0
     if not logs.size:
-        return Shading(of, None, None, levels)
-    return Shading(of, 10**low, 10**high, levels)
+        return Shading(quantity, None, None, levels)
+    return Shading(quantity, 10**low, 10**high, levels)
+
+
+def _sampled_logs(raw: Floats, codes: Codes) -> Floats:
+    """Logarithms of some of the finite values above 0 of cells without large values, ascending."""
+    stride = max(1, raw.size // _SAMPLE)
+    sample = raw.ravel()[::stride]
+    states = codes.ravel()[::stride]
+    is_known = (states < IS_LARGE) & (sample > 0) & (sample < np.inf)
+    return np.sort(np.log10(sample[is_known], dtype=np.float64))
+
+
+def _quantile(ascending: Floats, share: float) -> float:
+    index = math.floor(share * (ascending.size - 1) + 0.5)
+    return float(ascending[index])
 
 
 NUMBERS = ("minimum", "maximum", "nonfinite", "constant", "dead", "change", "weights_change")
@@ -162,6 +182,11 @@ def health(provider: Provider, run: str) -> Health:
     table = overview.health()
     shape = (len(table.steps), len(table.rows))
     codes = worst_states(table.columns, _is_activation(table), shape)
+    sent = NUMBERS if codes.size <= MAX_NUMBERS else ()
+    shadings = {
+        "range": shading_by_range(table.columns, codes),
+        "change": shading_by_change(table.columns, codes),
+    }
     return Health(
         run=run,
         steps=table.steps,
@@ -172,12 +197,9 @@ def health(provider: Provider, run: str) -> Health:
         step_words={step: table.step_text(step) for step in table.sources},
         first_nonfinite=_first_nonfinite(table, overview),
         errors=table.errors,
-        arrays={name: table.columns[name] for name in NUMBERS if codes.size <= MAX_NUMBERS},
+        arrays={name: table.columns[name] for name in sent},
         codes=codes,
-        shadings={
-            "range": shading_by_range(table.columns, codes),
-            "change": shading_by_change(table.columns, codes),
-        },
+        shadings=shadings,
     )
 
 
@@ -241,28 +263,29 @@ def health_step(provider: Provider, run: str, step: int) -> HealthStep:
         Missing: the run has no layers, or its overview cannot be read.
     """
     overview = run_overview(provider, run)
-    is_there = overview.models or overview.errors
-    table = overview.health() if is_there else _without_overview(run, step)
+    has_overview = overview.models or overview.errors
+    table = overview.health() if has_overview else _without_overview(run, step)
     at = max(0, bisect_right(table.steps, step) - 1)
-    places, rows = _places(~np.isnan(table.columns["counted"]), at), np.arange(len(table.rows))
+    places = _places(~np.isnan(table.columns["counted"]), at)
+    rows = np.arange(len(table.rows))
     columns = {name: table.columns[name][places, rows] for name in STEP_NUMBERS}
     keys = [row.key if "feature_maps" in row.facts.roles else None for row in table.rows]
-    drawn = {key for key in keys if key is not None}
-    others = _others(provider, run, step, overview.tags, drawn)
+    others = _others(provider, run, step, overview.tags, keys)
     if not keys and not others:
         raise Missing(f"no feature maps in run {run!r}")
-    lasts = step == table.steps[at] and not others
+    kept_step = table.steps[at]
+    may_be_kept = step == kept_step and not others
     return HealthStep(
-        step=table.steps[at],
+        step=kept_step,
         steps=[table.steps[place] for place in places.tolist()],
         keys=keys,
         channels=[row.facts.channels for row in table.rows],
         unchanged=table.since.get("unchanged", {}),
-        error=table.errors.get(table.steps[at]),
+        error=table.errors.get(kept_step),
         others=others,
         arrays=columns,
         codes=worst_states(columns, _is_activation(table), rows.shape),
-        as_of=table.wall_times[at] if lasts else None,
+        as_of=table.wall_times[at] if may_be_kept else None,
     )
 
 
@@ -277,42 +300,57 @@ def _places(known: Flags, at: int) -> npt.NDArray[np.intp]:
     """
     before = known[: at + 1]
     last = at - before[::-1].argmax(0)
-    places: npt.NDArray[np.intp] = np.where(before.any(0), last, known.argmax(0))
+    first = known.argmax(0)
+    places: npt.NDArray[np.intp] = np.where(before.any(0), last, first)
     return np.where(known.any(0), places, at)
 
 
 def _without_overview(run: str, step: int) -> HealthTable:
     nothing = np.zeros((1, 0), np.float32)
-    return HealthTable(run, (step,), 0, (), dict.fromkeys(COLUMNS, nothing), {}, wall_times=(0.0,))
+    return HealthTable(
+        run=run,
+        steps=(step,),
+        written=0,
+        rows=(),
+        columns=dict.fromkeys(COLUMNS, nothing),
+        since={},
+        wall_times=(0.0,),
+    )
 
 
 def _others(
-    provider: Provider, run: str, step: int, tags: Iterable[str], told: Collection[str]
+    provider: Provider, run: str, step: int, tags: Iterable[str], listed: Iterable[str | None]
 ) -> list[WeightsOnly]:
     """What is known of the layers that have records and no feature maps in the table."""
-    tagged = {layer.key for layer in map(layer_of, tags) if layer}
-    every = sorted(series_of(provider, run, tagged - set(told)), key=lambda one: one.layer.key)
+    keys = {layer.key for layer in map(layer_of, tags) if layer}
+    keys.difference_update(listed)
+    every = series_of(provider, run, sorted(keys))
     points = [series.points[nearest(series.points, step)] for series in every]
-    return [
-        _weights_only(series.layer.key, point.step, record)
-        for series, point, record in zip(every, points, records_at(provider, points), strict=True)
-    ]
+    records = records_at(provider, points)
+    others = []
+    for series, point, record in zip(every, points, records, strict=True):
+        layer = _weights_only(series.layer.key, point.step, record)
+        others.append(layer)
+    return others
 
 
 def _weights_only(key: str, step: int, record: Record | FormatError) -> WeightsOnly:
+    nothing = WeightsOnly(key, step, change=None, since=None, code=UNKNOWN, error=None)
     if isinstance(record, FormatError):
-        return WeightsOnly(key, step, None, None, UNKNOWN, str(record))
+        return replace(nothing, error=str(record))
     values = change(record, WEIGHTS)
     if values is None:
-        return WeightsOnly(key, step, None, None, UNKNOWN, None)
+        return nothing
     finite = values[np.isfinite(values)]
     mean = float(finite.mean()) if finite.size else math.nan
     code = UNKNOWN if values.any() else UNCHANGED
-    return WeightsOnly(key, step, mean, record.header.change_since[WEIGHTS], code, None)
+    since = record.header.change_since[WEIGHTS]
+    return replace(nothing, change=mean, since=since, code=code)
 
 
 def _is_activation(table: HealthTable) -> Flags:
-    return is_activation([row.facts for row in table.rows], table.columns["dead"])
+    layers = [row.facts for row in table.rows]
+    return is_activation(layers, table.columns["dead"])
 
 
 def _first_nonfinite(table: HealthTable, overview: RunOverview) -> FirstFault | None:
@@ -320,6 +358,7 @@ def _first_nonfinite(table: HealthTable, overview: RunOverview) -> FirstFault | 
     first = table.first_nonfinite
     if first is None or "nonfinite" in overview.off(first.name):
         return None
+    text = first.text.replace("`", "")
     index = table.index(first.name, first.label)
     shown_at = None if index is None else table.rows[index].shown_at
-    return FirstFault(first.step, first.text.replace("`", ""), first.name, first.label, shown_at)
+    return FirstFault(first.step, text, first.name, first.label, shown_at)
