@@ -112,9 +112,10 @@ class MeasuredFields(NamedTuple):
             grid: Axes of the positions that it returned.
             size: Height and width of the image in px.
         """
-        if label not in self.of_layer:
-            self.of_layer[label] = Fields.whole(grid, size, self.unknown)
-        fields = self.of_layer[label]
+        fields = self.of_layer.get(label)
+        if fields is None:
+            fields = Fields.whole(grid, size, self.unknown)
+            self.of_layer[label] = fields
         if fields.grid != grid:
             return Fields.whole(grid, size, OTHER_GRID)
         return fields
@@ -150,10 +151,12 @@ def measure_fields(registry: HookRegistry, image: Tensor, batch_size: int) -> Me
     size_px = tuple(image.shape[-2:])
     found = {}
     for label, grid in alone.grids.items():
-        if label in lost:
-            found[label] = Fields.whole(grid, size_px, lost[label])
+        lost_at = lost.get(label)
+        if lost_at is None:
+            fields = _fields(grid, size_px, rows[label], columns[label])
         else:
-            found[label] = _fields(grid, size_px, rows[label], columns[label])
+            fields = Fields.whole(grid, size_px, lost_at)
+        found[label] = fields
     return MeasuredFields(found, separable)
 
 
@@ -162,7 +165,9 @@ def _fields(grid: Grid, size: tuple[int, ...], rows: Ints, columns: Ints) -> Fie
     top, bottom = rows.T
     left, right = columns.T
     boxes = np.stack([top, left, bottom, right], 1)  # [P, 4]
-    constant = np.any(boxes[:, :2] >= boxes[:, 2:], axis=1)
+    starts = boxes[:, :2]
+    ends = boxes[:, 2:]
+    constant = np.any(starts >= ends, axis=1)
     boxes[constant] = [0, 0, *size]
     return Fields(grid, boxes, None, constant)
 
@@ -175,7 +180,8 @@ def _lost(registry: HookRegistry, image: Tensor, alone: Seen) -> tuple[dict[str,
     if not image.is_floating_point():
         return dict.fromkeys(alone.grids, f"the input, which is {image.dtype}"), True
     all_nan = torch.full_like(image, torch.nan)
-    seen = _watched(registry, torch.cat([all_nan, image]))
+    pair = torch.cat([all_nan, image])
+    seen = _watched(registry, pair)
     separable = seen is not None and _is_unaffected(seen, alone)
     if not separable:
         seen = _watched(registry, all_nan)
@@ -194,7 +200,11 @@ def _is_unaffected(seen: Seen, alone: Seen) -> bool:
         return False
     if seen.grids != alone.grids:
         return False
-    return all(np.array_equal(seen.hits[label][1], hits[0]) for label, hits in alone.hits.items())
+    for label, alone_hits in alone.hits.items():
+        _, second = seen.hits[label]
+        if not np.array_equal(second, alone_hits[0]):
+            return False
+    return True
 
 
 def maps_of(value: Any, module: nn.Module, images: int) -> tuple[Tensor, Grid] | None:
@@ -328,8 +338,9 @@ class _Extent:
         """Prepare for bands; False if they can narrow no span."""
         self._bands = bands
         self._open = bands.separate(self.spans)
-        self._first = np.full(len(self.spans), bands.length)
-        self._last = np.zeros(len(self.spans), np.int64)
+        positions = len(self.spans)
+        self._first = np.full(positions, bands.length)
+        self._last = np.zeros(positions, np.int64)
         return bool(self._open.any())
 
     def add(self, start: int, hits: Bools) -> None:
@@ -387,14 +398,16 @@ def _narrow(
     batch_size: int,
 ) -> None:
     """Run the model on copies of an image, in each of which other bands are NaN."""
-    offsets = range(0, min(bands.period, bands.length), bands.thickness)
+    end = min(bands.period, bands.length)
+    offsets = range(0, end, bands.thickness)
     for first in range(0, len(offsets), batch_size):
         starts = offsets[first : first + batch_size]
         probes = [_with_nan(image, axis, bands, start) for start in starts]
-        seen = _seen(registry, torch.cat(probes))
-        for number, start in enumerate(starts):
-            for label, extent in extents.items():
-                extent.add(start, seen.hits[label][number])
+        batch = torch.cat(probes)
+        seen = _seen(registry, batch)
+        for label, extent in extents.items():
+            for start, hits in zip(starts, seen.hits[label], strict=True):
+                extent.add(start, hits)
     for extent in extents.values():
         extent.end()
 
@@ -402,7 +415,7 @@ def _narrow(
 def _with_nan(image: Tensor, axis: int, bands: _Bands, start: int) -> Tensor:
     """A copy of an image in which the bands at ``start`` px, and every period on, are NaN."""
     image = image.clone()
-    rows = torch.arange(bands.length, device=image.device) - start
-    is_nan = rows % bands.period < bands.thickness
+    rows = torch.arange(bands.length, device=image.device)
+    is_nan = (rows - start) % bands.period < bands.thickness
     image.movedim(axis, 0)[is_nan] = torch.nan
     return image

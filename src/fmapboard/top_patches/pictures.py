@@ -92,7 +92,8 @@ def draw_patches(patches: LayerPatches) -> tuple[Picture, ...]:
     pictures = []
     for first in range(0, len(patches.crops), CHANNELS):
         rows = patches.crops[first : first + CHANNELS]
-        pictures.append(Picture(_page(rows, first, patches.k, layout)))
+        page = _page(rows, first, patches.k, layout)
+        pictures.append(Picture(page))
     return tuple(pictures)
 
 
@@ -105,10 +106,12 @@ def _page(rows: Sequence[Sequence[Crop]], first: int, k: int, layout: RowLayout)
         top = layout.top + row * layout.down
         bottom = top + cell_height
         ink = small_text.INK if is_excited(crops) else PALE
-        small_text.write(page, str(first + row), top + cell_height // 2 - 3, _GAP, ink)
+        middle = top + cell_height // 2
+        small_text.write(page, str(first + row), middle - 3, _GAP, ink)
         for column, crop in enumerate(crops):
             left = layout.left + column * layout.across
-            page[top:bottom, left : left + cell_width] = _cell(crop, layout)
+            right = left + cell_width
+            page[top:bottom, left:right] = _cell(crop, layout)
             text = number_that_fits(crop.value, cell_width)
             small_text.write(page, text, bottom + _GAP // 2, left)
     return page
@@ -137,8 +140,10 @@ def _cell(crop: Crop, layout: RowLayout) -> Bytes8:
 def outside(height: int, width: int) -> Bytes8:
     """Diagonal stripes, u8 [height, width, 3]: where there is no image, only the padding."""
     y, x = np.ogrid[:height, :width]
-    stripes: Bytes8 = np.array(OUTSIDE, np.uint8)[(y + x) // _STRIPE % 2]
-    return stripes
+    stripe = (y + x) // _STRIPE % 2
+    colours = np.array(OUTSIDE, np.uint8)
+    pixels: Bytes8 = colours[stripe]
+    return pixels
 
 
 def is_excited(crops: Sequence[Crop]) -> bool:
@@ -150,7 +155,9 @@ def _is_large(crop: Crop) -> bool:
     """True if the field is more than half of the image."""
     top, left, bottom, right = crop.field
     height, width = crop.size
-    return 2 * (bottom - top) * (right - left) > height * width
+    field = (bottom - top) * (right - left)
+    image = height * width
+    return 2 * field > image
 
 
 def _before(start: int, end: int, side: int, free: int) -> int:
@@ -164,7 +171,8 @@ def _before(start: int, end: int, side: int, free: int) -> int:
 
 def _mark(cell: Bytes8, y: int, x: int) -> None:
     """A square around a point, black and yellow, at most 4 px from it."""
-    rows, columns = np.ogrid[: cell.shape[0], : cell.shape[1]]
+    height, width, _ = cell.shape
+    rows, columns = np.ogrid[:height, :width]
     distances = np.maximum(np.abs(rows - y), np.abs(columns - x))
     for distance, colour in zip((4, 3), _MARK, strict=True):
         cell[distances == distance] = colour
@@ -206,13 +214,15 @@ def patches_step(
 
 def patches_tag(patches: LayerPatches) -> str:
     """The tag of a layer's pictures of patches."""
-    return tags.image("patches", patches.layer_call.group, patches.layer_call.label)
+    call = patches.layer_call
+    return tags.image("patches", call.group, call.label)
 
 
 def _pictures(patches: LayerPatches, one_per_image: bool) -> TaggedPictures:
     tag = patches_tag(patches)
     text = _description(patches, one_per_image)
-    return TaggedPictures(tag, "patches", draw_patches(patches), patches.layer_call, text)
+    pictures = draw_patches(patches)
+    return TaggedPictures(tag, "patches", pictures, patches.layer_call, text)
 
 
 def _description(patches: LayerPatches, one_per_image: bool) -> str:
@@ -242,9 +252,11 @@ def _description(patches: LayerPatches, one_per_image: bool) -> str:
 def _record(patches: LayerPatches, step: int, one_per_image: bool) -> TabRecord:
     call = patches.layer_call
     layout = RowLayout.of(patches)
-    names = {crop.image: crop.name for crop in chain.from_iterable(patches.crops)}
+    crops = list(chain.from_iterable(patches.crops))
+    names = {crop.image: crop.name for crop in crops}
     images = sorted(names)
     numbers = {image: number for number, image in enumerate(images)}
+    picture = {"tag": patches_tag(patches), "rows": CHANNELS, **layout._asdict()}
     header = {
         "layer": call.layer,
         "type": call.type,
@@ -258,7 +270,7 @@ def _record(patches: LayerPatches, step: int, one_per_image: bool) -> TabRecord:
         "images": patches.images,
         "names": [names[image] for image in images],
         "lost_at": patches.lost_at,
-        "picture": {"tag": patches_tag(patches), "rows": CHANNELS, **layout._asdict()},
+        "picture": picture,
     }
     arrays: dict[str, Floats] = {
         "value": _table(patches, 1, lambda crop: [crop.value]),
@@ -266,7 +278,7 @@ def _record(patches: LayerPatches, step: int, one_per_image: bool) -> TabRecord:
         "field": _table(patches, 4, lambda crop: crop.field),
         "size": _table(patches, 2, lambda crop: crop.size),
     }
-    axes = max((len(crop.position) for crop in chain.from_iterable(patches.crops)), default=0)
+    axes = max((len(crop.position) for crop in crops), default=0)
     if axes:
         arrays["place"] = _table(patches, axes, lambda crop: crop.position)
     if any(patches.nan):

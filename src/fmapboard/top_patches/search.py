@@ -97,15 +97,18 @@ class PatchSearch:
             seen = self._run(images[batch])
             named = zip(pictures[batch], names[batch], strict=True)
             for number, (picture, name) in enumerate(named):
-                self._add(seen, number, _Source(picture, name, self.images), measured)
+                source = _Source(picture, name, self.images)
+                self._add(seen, number, source, measured)
 
     def _add(self, seen: _Outputs, number: int, source: _Source, measured: MeasuredFields) -> None:
         """Add one image of a batch."""
         for label, output in seen.outputs.items():
-            if label not in self._of_layer:
-                self._of_layer[label] = _LayerSearch(output, self.k)
+            search = self._of_layer.get(label)
+            if search is None:
+                search = _LayerSearch(output, self.k)
+                self._of_layer[label] = search
             fields = measured.of(label, output.grid, source.size)
-            self._of_layer[label].add(output, number, source, fields)
+            search.add(output, number, source, fields)
         if seen.has_nan[number]:
             self.nan.append(source.name)
         if seen.has_infinity[number]:
@@ -114,22 +117,26 @@ class PatchSearch:
 
     def result(self) -> dict[str, LayerPatches]:
         """The crops by label of the layer call, in call order."""
-        return {label: search.result(self.images) for label, search in self._of_layer.items()}
+        found = {}
+        for label, search in self._of_layer.items():
+            found[label] = search.result(self.images)
+        return found
 
     def _measured(self, image: Tensor) -> MeasuredFields:
         """The fields of images of this one's size."""
         size = tuple(image.shape[1:])
-        if size not in self._fields:
-            if len(self._fields) < MOST_SIZES:
-                self._fields[size] = self._measure(image)
-            else:
-                self._fields[size] = self._unmeasured()
-        return self._fields[size]
+        fields = self._fields.get(size)
+        if fields is None:
+            is_measured = len(self._fields) < MOST_SIZES
+            fields = self._measure(image) if is_measured else self._unmeasured()
+            self._fields[size] = fields
+        return fields
 
     def _measure(self, image: Tensor) -> MeasuredFields:
         height, width = image.shape[-2:]
         self.say(f"Measuring receptive fields, for images of {height}×{width} px")
-        with explained(self._registry.model, partial(run_side_pass, probe=image)):
+        run = partial(run_side_pass, probe=image)
+        with explained(self._registry.model, run):
             measured = measure_fields(self._registry, image, self.batch_size)
         if not measured.separable:
             self.say("Running one image per forward pass: the images of a batch may interact")
@@ -145,13 +152,14 @@ class PatchSearch:
     def _run(self, images: Tensor) -> _Outputs:
         most = 1 if self.one_per_image else self.k
         seen = _Outputs(len(images), most, self.channels)
-        run_recorded(self._registry, seen, partial(run_side_pass, probe=images))
+        run = partial(run_side_pass, probe=images)
+        run_recorded(self._registry, seen, run)
         return seen
 
 
 def _check_count(name: str, value: Any) -> None:
-    is_count = isinstance(value, int) and not isinstance(value, bool) and value >= 1
-    if not is_count:
+    is_integer = isinstance(value, int) and not isinstance(value, bool)
+    if not is_integer or value < 1:
         raise ConfigurationError(f"{name}={value!r}: expected at least 1")
 
 
@@ -191,9 +199,9 @@ def best_positions(values: Tensor, most: int) -> tuple[Doubles, Ints]:
         _, order = torch.sort(-values, stable=True)  # NaN is last
         places = order[..., :most]  # [N, C, most]
         found = values.gather(-1, places)
-    best: Doubles = found.double().cpu().numpy()
-    positions: Ints = places.cpu().numpy()
-    return best, positions
+    best = found.double().cpu()
+    positions = places.cpu()
+    return best.numpy(), positions.numpy()
 
 
 class _Outputs(CaptureListener):
@@ -227,16 +235,18 @@ class _Outputs(CaptureListener):
         searched = values[:, : self._channels]
         with aside(values.device.type, values.nbytes):
             best, positions = best_positions(searched, self._most)
-            nan = torch.isnan(searched).sum(-1).cpu().numpy()  # [N, C]
-            self.has_nan |= _any_per_image(torch.isnan(values))
-            self.has_infinity |= _any_per_image(torch.isinf(values))
+            nan = torch.isnan(searched).sum(-1).cpu()  # [N, C]
+            has_nan = torch.isnan(values)
+            has_infinity = torch.isinf(values)
+            self.has_nan |= _any_per_image(has_nan)
+            self.has_infinity |= _any_per_image(has_infinity)
         self.outputs[layer_call.label] = _Output(
             layer_call,
             channels=values.shape[1],
             grid=grid,
             values=best,
             positions=positions,
-            nan=nan,
+            nan=nan.numpy(),
         )
 
 
@@ -275,14 +285,17 @@ class _Source:
         longest = max(*cell, bottom - top, right - left)
         block = ceil_div(longest, _SIDE)
         place = (*box, block)
-        if place not in self._cut:
+        cut = self._cut.get(place)
+        if cut is None:
             pixels = self.picture[top:bottom, left:right]
             if block > 1:
                 planes = pixels.transpose(2, 0, 1)  # [3, H, W]
                 shrunk, *_ = shrink_pixels(planes, None, block)
                 pixels = shrunk.transpose(1, 2, 0)  # [H, W, 3]
-            self._cut[place] = _Cut(pixels.copy(), block)  # not a view of the image
-        return self._cut[place]
+            own = pixels.copy()  # not a view of the image
+            cut = _Cut(own, block)
+            self._cut[place] = cut
+        return cut
 
 
 class _LayerSearch:
@@ -308,27 +321,33 @@ class _LayerSearch:
         """Add one image of a batch, which comes after all earlier ones."""
         height, width = fields.largest
         highest, widest = self._cell
-        self._cell = (max(height, highest), max(width, widest))
+        highest = max(height, highest)
+        widest = max(width, widest)
+        self._cell = (highest, widest)
         self._lost_at = self._lost_at or fields.lost_at
         self._nan += output.nan[number]
-        values = np.concatenate([self._values, output.values[number]], 1)  # [C, k + m]
+        added = output.values[number]  # [C, m]
+        values = np.concatenate([self._values, added], 1)  # [C, k + m]
         order = np.argsort(-values, axis=1, kind="stable")  # NaN is last
         order = order[:, : self._k]  # [C, k]
         self._values = np.take_along_axis(values, order, 1)
         kept = np.minimum(order, self._k - 1)
         self._crops = np.take_along_axis(self._crops, kept, 1)
-        is_new = (order >= self._k) & ~np.isnan(self._values)
+        is_found = ~np.isnan(self._values)
+        is_new = is_found & (order >= self._k)
         for channel, rank in np.argwhere(is_new).tolist():
             nth = order[channel, rank] - self._k
             position = int(output.positions[number, channel, nth])
             value = float(self._values[channel, rank])
-            self._crops[channel, rank] = _crop(value, position, source, fields)
+            crop = _crop(value, position, source, fields)
+            self._crops[channel, rank] = crop
 
     def result(self, images: int) -> LayerPatches:
         crops = []
         for row, values in zip(self._crops, self._values, strict=True):
-            found = np.count_nonzero(~np.isnan(values))
-            crops.append(tuple(row[:found]))
+            is_found = ~np.isnan(values)
+            best = row[: np.count_nonzero(is_found)]
+            crops.append(tuple(best))
         return LayerPatches(
             self._call,
             channels=self._channels,
@@ -378,4 +397,6 @@ def _place_in_image(
     rows, columns = grid
     row, column = divmod(position, columns)
     height, width = image
-    return (row + 0.5) / rows * height, (column + 0.5) / columns * width
+    y = (row + 0.5) / rows * height
+    x = (column + 0.5) / columns * width
+    return y, x

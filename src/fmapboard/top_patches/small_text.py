@@ -41,9 +41,13 @@ def write(page: Bytes8, text: str, top: int, left: int, ink: int = INK) -> None:
         left: Of the line, px.
         ink: Grey value of the text.
     """
-    line = Image.new("L", (text_width(text), HEIGHT), _BACKGROUND)
-    ImageDraw.Draw(line).text((0, -1), text, ink, _FONT)
-    area = page[top : top + HEIGHT, left : left + line.width]
+    size = (text_width(text), HEIGHT)
+    line = Image.new("L", size, _BACKGROUND)
+    draw = ImageDraw.Draw(line)
+    draw.text((0, -1), text, ink, _FONT)
+    bottom = top + HEIGHT
+    right = left + line.width
+    area = page[top:bottom, left:right]
     height, width, _ = area.shape
     pixels = np.asarray(line)[:height, :width]
     area[:] = pixels[:, :, None]
