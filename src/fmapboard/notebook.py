@@ -28,11 +28,17 @@ from fmapboard.render.palettes import Palette, palette
 from fmapboard.render.png import encode
 from fmapboard.render.quantize import Quantizer
 
-_OVERVIEW_CHANNELS, _OVERVIEW_TILE = 16, 48
+_OVERVIEW_CHANNELS = 16
+_OVERVIEW_TILE = 48
+"""Side of a tile in the overview of a network, px."""
 _PATCHES = Sequences(tokens_are_patches=True)
 _CALL = LayerCall("maps", "Tensor")
-_DPI, _TITLE, _TITLE_WIDTH = 100, 30, 300
-"""Of a matplotlib figure: dots per inch; height of its title and least width in px."""
+_DPI = 100
+"""Dots per inch of a matplotlib figure."""
+_TITLE_HEIGHT = 30
+"""Height of the figure's title, px."""
+_LEAST_WIDTH = 300
+"""Least width of the figure, px, so that the title fits."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -81,9 +87,11 @@ class Grid:
         colours = self.__array__()
         if axes is None:
             plt: Any = optional("matplotlib.pyplot", extra="matplotlib", why="Grid.figure()")
-            height, width = colours.shape[0] + _TITLE, max(colours.shape[1], _TITLE_WIDTH)
+            picture_height, picture_width = colours.shape[:2]
+            height = picture_height + _TITLE_HEIGHT
+            width = max(picture_width, _LEAST_WIDTH)
             figure = plt.figure(figsize=(width / _DPI, height / _DPI), dpi=_DPI)
-            axes = figure.add_axes((0, 0, 1, colours.shape[0] / height))
+            axes = figure.add_axes((0, 0, 1, picture_height / height))
         axes.imshow(colours, cmap="gray", vmin=0, vmax=255, interpolation="nearest")
         axes.set_axis_off()
         axes.set_title(self.said, fontsize="small")
@@ -95,8 +103,9 @@ class Grid:
         Args:
             path: Path of the file.
         """
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        Path(path).write_bytes(self._repr_png_())
+        file = Path(path)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(self._repr_png_())
 
     def _repr_png_(self) -> bytes:
         return encode(self.picture)
@@ -163,7 +172,8 @@ def draw(
     check_depth(depth)
     if scale not in ("channel", "layer"):
         raise ConfigurationError(f"scale={scale!r}: expected 'channel' or 'layer'")
-    if nrow is not None and (isinstance(nrow, bool) or not isinstance(nrow, int) or nrow < 1):
+    is_integer = isinstance(nrow, int) and not isinstance(nrow, bool)
+    if nrow is not None and (not is_integer or nrow < 1):
         raise ConfigurationError(f"nrow={nrow!r}: expected a number of tiles per row, at least 1")
     count = len(maps) if maps.dim() else 0
     if not 0 <= sample < count:
@@ -171,7 +181,8 @@ def draw(
     quantize = Quantizer(max_tile, scale, colours.zero_centered)
     reducer = Reducer(None, max_channels, depth, _PATCHES, quantize)
     axes = _axes(maps, channel_axis)
-    drawn = _drawn(maps[sample : sample + 1], reducer, axes, colours, nrow)
+    one_sample = maps[sample : sample + 1]
+    drawn = _drawn(one_sample, reducer, axes, colours, nrow)
     if drawn is None:
         raise ConfigurationError(
             f"maps of shape {list(maps.shape)} cannot be drawn: expected [N, C, H, W] "
@@ -205,26 +216,28 @@ class LayerMaps(dict[str, Any]):
         """Kernel shape -> names of the convolutions with that shape, in call order."""
         found: dict[KernelShape, list[str]] = {}
         for name in self:
-            if name in self.kernel_shapes:
-                found.setdefault(self.kernel_shapes[name], []).append(name)
+            shape = self.kernel_shapes.get(name)
+            if shape is not None:
+                found.setdefault(shape, []).append(name)
         return found
 
     def __repr__(self) -> str:
         lines = [f"LayerMaps of {len(self)} layers"]
-        return "\n  ".join(lines + [f"{name}: {_shape(value)}" for name, value in self.items()])
+        for name, value in self.items():
+            lines.append(f"{name}: {_shape(value)}")
+        return "\n  ".join(lines)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return OrderedDict, (), None, None, iter(self.items())
 
     def _repr_html_(self) -> str:
-        rows = (
-            (f"<b>{html.escape(name)}</b><br>{html.escape(_shape(value))}", self._image(name))
-            for name, value in self.items()
-        )
         cell = "<td style='text-align:left'>"
-        return (
-            f"<table>{''.join(f'<tr>{cell}{a}</td>{cell}{b}</td></tr>' for a, b in rows)}</table>"
-        )
+        rows = ""
+        for name, value in self.items():
+            title = f"<b>{html.escape(name)}</b><br>{html.escape(_shape(value))}"
+            image = self._image(name)
+            rows += f"<tr>{cell}{title}</td>{cell}{image}</td></tr>"
+        return f"<table>{rows}</table>"
 
     def _image(self, name: str) -> str:
         """The first channels of the first sample, small since a network has many layers."""
@@ -237,8 +250,9 @@ class LayerMaps(dict[str, Any]):
         drawn = _drawn(maps, reducer, axes, palette("grey"))
         if drawn is None:
             return ""
-        data, said = base64.b64encode(drawn._repr_png_()).decode(), html.escape(drawn.said)
-        return f"<img alt='{said}' title='{said}' src='data:image/png;base64,{data}'>"
+        png = base64.b64encode(drawn._repr_png_()).decode()
+        text = html.escape(drawn.said)
+        return f"<img alt='{text}' title='{text}' src='data:image/png;base64,{png}'>"
 
 
 def _axes(maps: Tensor, channel_axis: int | None) -> Axes:
@@ -263,24 +277,31 @@ def _drawn(
         view = as_maps(maps, axes, reducer.sequences)
         if not view.drawable:
             return None
-        kept, shape = reducer.keep(view, 1), tuple(maps.shape)
+        kept = reducer.keep(view, 1)
+        shape = tuple(maps.shape)
         pending = PendingMeasurement(_CALL, "feature_maps", shape, reducer.quantize, kept)
         planes = pending.to_host().planes
     if planes is None:
         return None
-    return Grid(enlarge(draw_maps(planes, 0, colours, nrow=nrow)), _said(planes))
+    picture = draw_maps(planes, 0, colours, nrow=nrow)
+    return Grid(enlarge(picture), _description(planes))
 
 
-def _said(planes: Planes) -> str:
+def _description(planes: Planes) -> str:
+    """What is drawn and what was omitted."""
     drawn = planes.pixels.shape[1]
     of_all = "" if drawn == planes.channels else f" of {planes.channels}"
-    block = f"each pixel is the mean of {planes.block}×{planes.block} values"
-    parts = [f"{drawn}{of_all} channels", planes.view, block if planes.block > 1 else ""]
-    return "; ".join(filter(None, parts))
+    parts = [f"{drawn}{of_all} channels"]
+    if planes.view:
+        parts.append(planes.view)
+    if planes.block > 1:
+        parts.append(f"each pixel is the mean of {planes.block}×{planes.block} values")
+    return "; ".join(parts)
 
 
 def _shape(value: Any) -> str:
     if isinstance(value, Tensor):
         return f"{str(value.dtype).removeprefix('torch.')} {list(value.shape)}"
+    kind = type(value).__name__
     maps = first_tensor(value)
-    return type(value).__name__ + (f" with {_shape(maps)}" if maps is not None else "")
+    return kind if maps is None else f"{kind} with {_shape(maps)}"

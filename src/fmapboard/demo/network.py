@@ -34,7 +34,8 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Add the input to the second convolution's output, then apply ReLU."""
-        y = self.relu1(self.norm1(self.conv1(x)))
+        y = self.norm1(self.conv1(x))
+        y = self.relu1(y)
         y = self.norm2(self.conv2(y))
         out: Tensor = self.relu2(y + x)
         return out
@@ -81,13 +82,17 @@ class DemoNetwork(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits of each image, one per class, [N, classes]."""
-        x = self.relu1(self.norm1(self.conv1(x)))  # [N, 16, H, W]
+        x = self.norm1(self.conv1(x))  # [N, 16, H, W]
+        x = self.relu1(x)
         x = self.pool1(x)  # [N, 16, H/2, W/2]
-        x = self.relu2(self.norm2(self.conv2(x)))  # [N, 32, H/2, W/2]
+        x = self.norm2(self.conv2(x))  # [N, 32, H/2, W/2]
+        x = self.relu2(x)
         x = self.pool2(x)  # [N, 32, H/4, W/4]
         x = self.block(x)
-        x = self.relu3(self.norm3(self.conv3(x)))  # [N, 64, H/8, W/8]
-        x = self.relu4(self.norm4(self.conv4(x)))  # [N, 96, H/8, W/8]
+        x = self.norm3(self.conv3(x))  # [N, 64, H/8, W/8]
+        x = self.relu3(x)
+        x = self.norm4(self.conv4(x))  # [N, 96, H/8, W/8]
+        x = self.relu4(x)
         pooled = self.pool(x).flatten(1)  # [N, 96]
         logits: Tensor = self.head(pooled)  # [N, classes]
         return logits
@@ -100,6 +105,7 @@ def load_trained() -> DemoNetwork:
     False
     """
     network = DemoNetwork()
-    weights = torch.load(bundled("demo_network.pt"), map_location="cpu", weights_only=True)
+    file = bundled("demo_network.pt")
+    weights = torch.load(file, map_location="cpu", weights_only=True)
     network.load_state_dict(weights)
     return network.eval()

@@ -64,11 +64,13 @@ class Photographs(NamedTuple):
         for file in files:
             for part in _cut(file):
                 planes += _scaled(part)
-        sizes = torch.tensor([plane.shape[:2] for plane in planes])  # [photographs*3*scales, 2]
+        shapes = [plane.shape[:2] for plane in planes]
+        sizes = torch.tensor(shapes)  # [photographs*3*scales, 2]
         areas = sizes.prod(1)
         first = areas.cumsum(0) - areas
         places = torch.column_stack([first, sizes])
-        pixels = np.concatenate([plane.reshape(-1, 3) for plane in planes])  # [P, 3]
+        flat = [plane.reshape(-1, 3) for plane in planes]
+        pixels = np.concatenate(flat)  # [P, 3]
         return cls(
             names=tuple(file.stem for file in files),
             pixels=torch.from_numpy(pixels.T.copy()),
@@ -86,7 +88,8 @@ class Photographs(NamedTuple):
             Images, float32 [N, 3, 48, 48], normalized with `MEAN` and `STD`, and labels,
             int64 [N], each an index into `names`.
         """
-        labels = torch.randint(len(self.names), (size,), generator=generator)
+        classes = len(self.names)
+        labels = torch.randint(classes, (size,), generator=generator)
         scale = torch.randint(len(SCALES), (size,), generator=generator)
         side, down, across, mirror, gain, lift = torch.rand(6, size, generator=generator)
         part = torch.where(side < 2 / 3, LEFT, RIGHT)  # the left part is twice as large
@@ -94,8 +97,9 @@ class Photographs(NamedTuple):
         crops = self._crops(places, down, across, mirror < 0.5)
         contrast = 0.8 + 0.4 * gain
         brightness = 0.4 * lift - 0.2  # in standard deviations
-        crops.mul_(contrast.view(-1, 1, 1, 1))
-        crops.add_(brightness.view(-1, 1, 1, 1))
+        shape = (size, 1, 1, 1)
+        crops.mul_(contrast.view(shape))
+        crops.add_(brightness.view(shape))
         return crops, labels
 
     def validation_crops(self) -> tuple[Tensor, Tensor]:
@@ -113,7 +117,8 @@ class Photographs(NamedTuple):
         down = row / (rows - 1)
         across = column / (columns - 1)
         mirror = torch.zeros(len(labels), dtype=torch.bool)
-        return self._crops(places, down, across, mirror), labels
+        crops = self._crops(places, down, across, mirror)
+        return crops, labels
 
     def probe(self) -> Tensor:
         """The centre crop of each photograph's held-out part.
@@ -138,16 +143,22 @@ class Photographs(NamedTuple):
         first, height, width = places.T[:, :, None]  # [N, 1] each
         free_down = height - INPUT_SIZE
         free_across = width - INPUT_SIZE
-        top = (down[:, None] * free_down).round().long()
-        left = (across[:, None] * free_across).round().long()
+        down_px = down[:, None] * free_down  # [N, 1]
+        across_px = across[:, None] * free_across
+        top = down_px.round().long()
+        left = across_px.round().long()
         along = torch.arange(INPUT_SIZE)
         rows = first + (top + along) * width  # [N, 48]
-        columns = left + torch.where(mirror[:, None], along.flip(0), along)  # [N, 48]
+        mirrored = along.flip(0)
+        columns = left + torch.where(mirror[:, None], mirrored, along)  # [N, 48]
         which = rows[:, :, None] + columns[:, None, :]  # [N, 48, 48]
-        crops = self.pixels[:, which].transpose(0, 1).float()  # [N, 3, 48, 48]
+        planes = self.pixels[:, which]  # [3, N, 48, 48]
+        crops = planes.transpose(0, 1).float()  # [N, 3, 48, 48]
         mean = torch.tensor(MEAN).view(3, 1, 1)
         std = torch.tensor(STD).view(3, 1, 1)
-        return crops.sub_(mean * 255).div_(std * 255).contiguous()
+        crops.sub_(mean * 255)
+        crops.div_(std * 255)
+        return crops.contiguous()
 
 
 def _cut(file: Path) -> list[Image.Image]:
@@ -173,6 +184,8 @@ def _scaled(part: Image.Image) -> list[NDArray[np.uint8]]:
     """A part at every scale, each uint8 [H, W, 3]."""
     scaled = []
     for scale in SCALES:
-        size = (int(part.width * scale), int(part.height * scale))
-        scaled.append(np.asarray(part.resize(size, Image.Resampling.BOX)))
+        width = int(part.width * scale)
+        height = int(part.height * scale)
+        resized = part.resize((width, height), Image.Resampling.BOX)
+        scaled.append(np.asarray(resized))
     return scaled
