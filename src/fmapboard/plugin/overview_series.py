@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import NamedTuple
 
 from fmapboard.formats import tags
@@ -22,6 +23,8 @@ from fmapboard.plugin.tag_names import natural, overview_of
 from fmapboard.runs.provider import Point, Provider
 
 _SERIES = (tags.OVERVIEW, tags.FIRST_OVERVIEW, tags.FIRST_NONFINITE_RECORD, tags.CHECKS)
+_BLOBS = 3
+"""Per record of an overview."""
 _RECENT = 1.0
 """Time in s for which what was read is not renewed: a page asks for several answers at once."""
 
@@ -146,7 +149,8 @@ def _renewed(provider: Provider, run: str, last: RunOverview | None) -> RunOverv
         points = _points_of(provider, run, names)
     models, errors = _read_models(provider, run, points, last.models)
     renewed = replace(last, checked=checked, restored=restored, tags=listed, listed_at=now)
-    is_same = [id(model) for model in models] == [id(model) for model in last.models]
+    read_before = [id(model) for model in last.models]
+    is_same = [id(model) for model in models] == read_before
     if is_same and last.errors == errors:
         return renewed
     tables = [model.table for model in models]
@@ -157,7 +161,8 @@ def _renewed(provider: Provider, run: str, last: RunOverview | None) -> RunOverv
 def _model_names(listed: Iterable[str]) -> list[str]:
     """Names of the models that have overviews."""
     names = {overview_of(tag) for tag in listed}
-    return sorted((name for name in names if name is not None), key=natural)
+    known = [name for name in names if name is not None]
+    return sorted(known, key=natural)
 
 
 class _Points(NamedTuple):
@@ -175,7 +180,8 @@ def _points_of(provider: Provider, run: str, names: Sequence[str]) -> dict[str, 
     points = {}
     for name in names:
         prefix = tags.prefix(name)
-        own, firsts, nonfinite, checks = [tuple(found.get(prefix + tag, ())) for tag in _SERIES]
+        of_model = [tuple(found.get(prefix + tag, ())) for tag in _SERIES]
+        own, firsts, nonfinite, checks = of_model
         kept = Kept(own, firsts)
         points[name] = _Points(kept, nonfinite, checks)
     return points
@@ -185,8 +191,9 @@ def _checked(provider: Provider, points: Mapping[str, _Points]) -> dict[str, Sto
     """What the newest record of each model says of it; a damaged one is left out."""
     newest: dict[str, tuple[Point, int]] = {}
     for name, series in points.items():
-        if series.checks and series.checks[-1].blobs:
-            newest[name] = (series.checks[-1], 0)
+        last = series.checks[-1] if series.checks else None
+        if last is not None and last.blobs:
+            newest[name] = (last, 0)
     blobs = provider.blobs(list(newest.values()))
     checked = {}
     for name, blob in zip(newest, blobs, strict=True):
@@ -220,7 +227,8 @@ def _read_models(
     models: list[ModelOverview] = []
     errors: dict[int, str] = {}
     for name, series in points.items():
-        model = _read_model(provider, run, name, series, before.get(name))
+        read_before = before.get(name)
+        model = _read_model(provider, run, name, series, read_before)
         if isinstance(model, ModelOverview):
             models.append(model)
         else:
@@ -267,11 +275,11 @@ def _read_overviews(
     """Step -> its record, or why it cannot be read."""
     asked = []
     for point in points:
-        asked += [(point, 0), (point, 1), (point, 2)]
+        asked += [(point, blob) for blob in range(_BLOBS)]
     blobs = iter(provider.blobs(asked))
     read = {}
     for point in points:
-        record = [next(blobs), next(blobs), next(blobs)]
+        record = list(islice(blobs, _BLOBS))
         read[point.step] = attempted(unpack_overview, record)
     return read
 
@@ -280,10 +288,15 @@ def _first_nonfinite(
     provider: Provider, name: str, points: Sequence[Point]
 ) -> FirstNonfinite | None:
     """The earliest record of a first non-finite value; a restarted run has several."""
-    blobs = provider.blobs([(point, 0) for point in points if point.blobs])
-    found = [attempted(unpack_nonfinite, [blob], name) for blob in blobs]
-    readable = [first for first in found if not isinstance(first, FormatError)]
-    return min(readable, key=lambda first: first.step, default=None)
+    asked = [(point, 0) for point in points if point.blobs]
+    earliest: FirstNonfinite | None = None
+    for blob in provider.blobs(asked):
+        first = attempted(unpack_nonfinite, [blob], name)
+        if isinstance(first, FormatError):
+            continue
+        if earliest is None or first.step < earliest.step:
+            earliest = first
+    return earliest
 
 
 def _bytes(overview: RunOverview) -> int:

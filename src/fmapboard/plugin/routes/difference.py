@@ -273,7 +273,8 @@ def _maps(provider: Provider, pairs: Sequence[_Pair]) -> _Maps:
     layers = []
     for pair in pairs:
         if pair.inputs == "same":
-            layers += [layer for layer in (pair.layer, pair.other) if isinstance(layer, _Layer)]
+            both = (pair.layer, pair.other)
+            layers += [layer for layer in both if isinstance(layer, _Layer)]
     stored: dict[tuple[_Side, Point], _StoredMaps] = {}
     for layer, places in zip(layers, picture_places(provider, layers), strict=True):
         for picture, samples in zip(layer.record.raw["pictures"], places, strict=True):
@@ -282,7 +283,8 @@ def _maps(provider: Provider, pairs: Sequence[_Pair]) -> _Maps:
             found = _stored_maps(layer, picture, samples)
             if found is not None:
                 stored[layer.side, layer.point] = found
-    pngs = provider.blobs([found.blob for found in stored.values()], keep=False)
+    blobs = [found.blob for found in stored.values()]
+    pngs = provider.blobs(blobs, keep=False)
     maps: dict[tuple[_Side, Point], MapValues | None] = {}
     for (place, found), png in zip(stored.items(), pngs, strict=True):
         if png is not None:
@@ -338,7 +340,8 @@ def _of_statistics(a: Mapping[str, Floats], b: Mapping[str, Floats]) -> _Measure
     """Difference of the means and standard deviations of as many channels."""
     first = np.stack([a["mean"], a["std"]])  # [2, channels]
     second = np.stack([b["mean"], b["std"]])
-    is_finite = np.isfinite(first).all(0) & np.isfinite(second).all(0)
+    are_finite = np.isfinite(first) & np.isfinite(second)
+    is_finite = are_finite.all(0)  # [channels]
     share = float(is_finite.mean())
     return _apart(first[:, is_finite], second[:, is_finite], share)
 
@@ -365,8 +368,10 @@ def _apart(a: Floats, b: Floats, finite: float, rounding: float | None = None) -
         ratio = math.inf
     if rounding is not None:
         rounding /= size
-    return _Measured(math.sqrt(apart) / size, rounding, ratio, 1 - finite)
+    value = math.sqrt(apart) / size
+    return _Measured(value, rounding, ratio, 1 - finite)
 
 
 def _mean_square(values: Floats) -> float:
-    return float(np.square(values, dtype=np.float64).mean())
+    squares = np.square(values, dtype=np.float64)
+    return float(squares.mean())

@@ -101,12 +101,15 @@ def _sampled_logs(raw: Floats, codes: Codes) -> Floats:
     stride = max(1, raw.size // _SAMPLE)
     sample = raw.ravel()[::stride]
     states = codes.ravel()[::stride]
-    is_known = (states < IS_LARGE) & (sample > 0) & (sample < np.inf)
-    return np.sort(np.log10(sample[is_known], dtype=np.float64))
+    is_finite = (sample > 0) & (sample < np.inf)
+    is_sampled = is_finite & (states < IS_LARGE)
+    logs = np.log10(sample[is_sampled], dtype=np.float64)
+    return np.sort(logs)
 
 
 def _quantile(ascending: Floats, share: float) -> float:
-    index = math.floor(share * (ascending.size - 1) + 0.5)
+    last = ascending.size - 1
+    index = math.floor(share * last + 0.5)
     return float(ascending[index])
 
 
@@ -266,10 +269,14 @@ def health_step(provider: Provider, run: str, step: int) -> HealthStep:
     has_overview = overview.models or overview.errors
     table = overview.health() if has_overview else _without_overview(run, step)
     at = max(0, bisect_right(table.steps, step) - 1)
-    places = _places(~np.isnan(table.columns["counted"]), at)
+    is_known = ~np.isnan(table.columns["counted"])
+    places = _places(is_known, at)
     rows = np.arange(len(table.rows))
     columns = {name: table.columns[name][places, rows] for name in STEP_NUMBERS}
-    keys = [row.key if "feature_maps" in row.facts.roles else None for row in table.rows]
+    keys = []
+    for row in table.rows:
+        has_maps = "feature_maps" in row.facts.roles
+        keys.append(row.key if has_maps else None)
     others = _others(provider, run, step, overview.tags, keys)
     if not keys and not others:
         raise Missing(f"no feature maps in run {run!r}")
@@ -361,4 +368,10 @@ def _first_nonfinite(table: HealthTable, overview: RunOverview) -> FirstFault | 
     text = first.text.replace("`", "")
     index = table.index(first.name, first.label)
     shown_at = None if index is None else table.rows[index].shown_at
-    return FirstFault(first.step, text, first.name, first.label, shown_at)
+    return FirstFault(
+        step=first.step,
+        text=text,
+        name=first.name,
+        label=first.label,
+        shown_at=shown_at,
+    )

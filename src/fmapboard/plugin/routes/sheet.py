@@ -26,9 +26,9 @@ from fmapboard.runs.provider import IMAGES, Point, Provider
 Bytes8 = npt.NDArray[np.uint8]
 MAX_CELLS = 4096
 _SMALLEST = 8
-"""Side of a cell, px."""
+"""Least side of a cell, px."""
 _LARGEST = 256
-"""Side of a cell, px."""
+"""Largest side of a cell, px."""
 _NOT_DRAWN = 250
 """Palette index of a cell without a picture; those from here on are marks (`render.palettes`)."""
 _THREADS = 4
@@ -115,7 +115,8 @@ def sheet(
     table = run_overview(provider, run).health()
     points: dict[Place, Point] = {}
     for row, series in enumerate(layers):
-        for column, point in _at_steps(series.points, steps).items():
+        of_layer = _at_steps(series.points, steps)
+        for column, point in of_layer.items():
             points[row, column] = point
 
     def build(last: Sheet | None) -> Sheet:
@@ -137,10 +138,8 @@ def sheet(
 
 def _bytes(page: Sheet | SheetInput) -> int:
     """Of memory; 0, so that it is not kept, while TensorBoard has not read all pictures."""
-    drawn = page.kept if isinstance(page, SheetInput) else page.arrays["height"].ravel()
-    if not all(drawn):
-        return 0
-    return page.arrays["pixels"].nbytes
+    is_drawn = page.kept if isinstance(page, SheetInput) else page.arrays["height"]
+    return page.arrays["pixels"].nbytes if np.all(is_drawn) else 0
 
 
 def _records(
@@ -162,6 +161,7 @@ def _records(
 def _rows(
     layers: Sequence[Series], cells: Sequence[_Cell], errors: Mapping[int, str], heights: Floats
 ) -> tuple[SheetRow, ...]:
+    """The rows, given the heights of the maps, [rows, steps], as in `Sheet`."""
     last_cells = {cell.row: cell for cell in cells}
     rows = []
     for row, series in enumerate(layers):
@@ -298,12 +298,14 @@ class _Cell(NamedTuple):
     @property
     def raw(self) -> Any:
         """The stored entry of the picture."""
-        return self.at.record.raw["pictures"][self.place]
+        pictures = self.at.record.raw["pictures"]
+        return pictures[self.place]
 
     @property
     def place(self) -> int:
         """That of the picture in the record."""
-        return self.at.record.header.pictures.index(self.maps)
+        header = self.at.record.header
+        return header.pictures.index(self.maps)
 
     def end(self, which: str) -> float:
         """The lower or upper end of the channel's range in the first sample; NaN if unknown."""
@@ -334,7 +336,8 @@ def _tiles(provider: Provider, cells: Sequence[_Cell], side: int) -> list[Bytes8
     asked: dict[int, tuple[Point, int]] = {}
     layers = [cell.at for cell in cells]
     for i, pictures in enumerate(picture_places(provider, layers)):
-        samples = pictures[cells[i].place]
+        shown = cells[i].place
+        samples = pictures[shown]
         if samples:
             asked[i] = samples[0]
     blobs = provider.blobs(list(asked.values()), keep=False)
@@ -356,12 +359,16 @@ def _fitted(tile: Bytes8, cell: int) -> Bytes8:
     small_width = max(1, round(width * factor))
     small_height = max(1, round(height * factor))
     sides = (small_width, small_height)
-    is_level = tile < _NOT_DRAWN
-    levels = np.where(is_level, tile, 0).astype(np.uint8)
+    is_mark = tile >= _NOT_DRAWN
+    levels = tile.copy()
+    levels[is_mark] = 0
     small = _shrunk(levels, sides)
-    for mark in sorted(np.unique(tile[~is_level]), reverse=True):  # NaN last, over the others
-        marked = np.where(tile == mark, 255, 0).astype(np.uint8)
-        small[_shrunk(marked, sides) > 0] = mark
+    marks = np.unique(tile[is_mark])
+    for mark in marks[::-1]:  # NaN last, over the others
+        marked = np.zeros_like(tile)
+        marked[tile == mark] = 255
+        covered = _shrunk(marked, sides) > 0
+        small[covered] = mark
     return small
 
 
@@ -390,7 +397,8 @@ def sheet_input(
     steps = _steps(step, cell, 1)
     tag = input_tag(name, 0)
     series = provider.points(IMAGES, run, [tag])
-    points = _at_steps(series.get(tag, ()), steps)
+    kept = series.get(tag, ())
+    points = _at_steps(kept, steps)
 
     def build(last: SheetInput | None) -> SheetInput:
         if last is not None:
@@ -444,4 +452,10 @@ def _input(pictures: Mapping[int, Bytes8], steps: int, cell: int) -> SheetInput:
     if len(pictures) > 1:
         same = all(np.array_equal(first, other) for other in others)
     kept = tuple(column in pictures for column in range(steps))
-    return SheetInput(same, width, height, kept, {"pixels": pixels})
+    return SheetInput(
+        same=same,
+        width=width,
+        height=height,
+        kept=kept,
+        arrays={"pixels": pixels},
+    )
