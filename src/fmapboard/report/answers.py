@@ -43,12 +43,15 @@ class Embedded(NamedTuple):
     @classmethod
     def of(cls, path: str, answer: Answer | None, **query: str | int) -> Embedded:
         """An answer to a query that is given by name; None if there is none."""
-        asked = tuple(sorted((name, str(value)) for name, value in query.items()))
-        parts = [] if answer is None else pieces(answer)
+        asked = tuple((name, str(query[name])) for name in sorted(query))
+        if answer is None:
+            return cls(path, asked, (b"",))
+        parts = pieces(answer)
         if not isinstance(answer, Maps):
             return cls(path, asked, (b"".join(parts),))
-        others = len(parts) - len(answer.pictures)
-        return cls(path, asked, (b"".join(parts[:others]), *parts[others:]), answer)
+        begin = len(parts) - len(answer.pictures)
+        header = b"".join(parts[:begin])
+        return cls(path, asked, (header, *parts[begin:]), answer)
 
 
 class RunAnswers:
@@ -76,8 +79,8 @@ class RunAnswers:
                 layer = replace(layer, steps=listed.steps, wall_times=listed.wall_times)
             included.append(layer)
         self._listed = replace(listed, layers=included)
-        found = self._answer("health")
-        self._health = found if isinstance(found, Health) else None
+        health = self._answer("health")
+        self._health = health if isinstance(health, Health) else None
         self._attribution = attribution(provider, run)
         self._patches = patches(provider, run)
         if not inputs:
@@ -87,13 +90,15 @@ class RunAnswers:
     @property
     def steps(self) -> list[int]:
         """All steps of which there are pictures of the layers."""
-        return sorted({step for layer in self._listed.layers for step in layer.steps or ()})
+        return _steps_of(self._listed.layers)
 
     @property
     def is_without_training(self) -> bool:
         """True if every step shows an image or a checkpoint."""
         words = self._listed.step_words
-        return bool(words) and words.keys() >= set(self.steps)
+        if not words:
+            return False
+        return words.keys() >= set(self.steps)
 
     def shown_steps(self, count: int) -> list[int]:
         """At most ``count`` of the steps (see `spread`), those at which faults began among them."""
@@ -101,24 +106,26 @@ class RunAnswers:
         if self._health is None or not steps:
             return spread(steps, count)
         keys = {layer.key for layer in self._listed.layers}
-        rows = {
-            number
-            for number, row in enumerate(self._health.layers)
-            if row.key in keys or row.shown_at in keys
-        }
-        return spread(steps, count, onsets(self._health.since, rows, steps))
+        rows = set()
+        for number, row in enumerate(self._health.layers):
+            if row.key in keys or row.shown_at in keys:
+                rows.add(number)
+        wanted = onsets(self._health.since, rows, steps)
+        return spread(steps, count, wanted)
 
     def drop(self, keys: Collection[str]) -> None:
         """Leave out these layers."""
-        kept = [layer for layer in self._listed.layers if layer.key not in keys]
-        self._listed = replace(self._listed, layers=kept)
+        listed = self._listed
+        kept = [layer for layer in listed.layers if layer.key not in keys]
+        self._listed = replace(listed, layers=kept)
 
     def numbers(self) -> Iterator[Embedded]:
         """Everything but pictures and the lists of them."""
-        if self._health is not None:
-            yield self._of("health", self._without_dropped(self._health))
-            if not self._health.arrays:
-                for step in self._health.steps:
+        health = self._health
+        if health is not None:
+            yield self._of("health", self._without_dropped(health))
+            if not health.arrays:
+                for step in health.steps:
                     yield self._asked("health_step", step=step)
         yield self._asked("findings")
         for layer in self._listed.layers:
@@ -134,23 +141,22 @@ class RunAnswers:
         """
         chosen = set(steps)
         shown = [_shown(layer, chosen) for layer in self._listed.layers]
-        if not self._inputs:
-            shown = [_without_input(layer) for layer in shown]
         inputs: list[InputSeries] = []
         if self._inputs:
             inputs = [_at(series, chosen) for series in self._listed.inputs]
-        listed = replace(_at(self._listed, chosen), layers=shown, inputs=inputs)
-        yield self._of("layers", listed)
-        attributions: list[AttributionSeries] = []
-        for series in self._attribution.series:
-            kept = _at(series, chosen, "gradients")
-            if kept.steps:
-                attributions.append(kept)
-        yield self._of("attribution", replace(self._attribution, series=attributions))
-        yield from self._patches_of({layer.key for layer in shown}, chosen)
+        else:
+            shown = [_without_input(layer) for layer in shown]
+        listed = _at(self._listed, chosen)
+        yield self._of("layers", replace(listed, layers=shown, inputs=inputs))
+        attributions = [_at(series, chosen, "gradients") for series in self._attribution.series]
+        attributions = [series for series in attributions if series.steps]
+        attribution = replace(self._attribution, series=attributions)
+        yield self._of("attribution", attribution)
+        keys = {layer.key for layer in shown}
+        yield from self._patches_of(keys, chosen)
         for step in steps:
             yield self._asked("health_step", step=step)
-        for step in sorted({step for layer in shown for step in layer.steps or ()}):
+        for step in _steps_of(shown):
             for layer in shown:
                 if step in (layer.steps or ()):
                     yield self._maps(layer.key, step)
@@ -163,31 +169,44 @@ class RunAnswers:
 
     def _patches_of(self, keys: Collection[str], steps: Collection[int]) -> Iterator[Embedded]:
         """The list of patches of these layers, and all their pictures."""
-        kept = [_shown(series, steps) for series in self._patches.series if series.key in keys]
+        kept: list[PatchesSeries] = []
+        for series in self._patches.series:
+            if series.key in keys:
+                kept.append(_shown(series, steps))
         yield self._of("patches", Patches(self._run, kept))
         for series in kept:
             for step in series.steps:
-                page = 0
-                pages = 1
-                while page < pages:
-                    found = self._answer("layer_patches", key=series.key, step=step, page=page)
-                    yield self._of("layer_patches", found, key=series.key, step=step, page=page)
-                    if isinstance(found, LayerPatches):
-                        rows = found.header["picture"]["rows"]
-                        pages = ceil_div(found.header["searched"], rows)
-                    page += 1
+                yield from self._pages(series.key, step)
+
+    def _pages(self, key: str, step: int) -> Iterator[Embedded]:
+        """The pages of a layer's patches at a step."""
+        page = 0
+        pages = 1
+        while page < pages:
+            found = self._answer("layer_patches", key=key, step=step, page=page)
+            yield self._of("layer_patches", found, key=key, step=step, page=page)
+            if isinstance(found, LayerPatches):
+                rows = found.header["picture"]["rows"]
+                searched = found.header["searched"]
+                pages = ceil_div(searched, rows)
+            page += 1
 
     def _without_dropped(self, found: Health) -> Health:
         """The health of all layers, which leads to those only that the report has."""
-        kept: dict[str | None, str] = {layer.key: layer.key for layer in self._listed.layers}
-        rows = tuple(
-            replace(row, key=kept.get(row.key), shown_at=kept.get(row.shown_at))
-            for row in found.layers
-        )
+        keys = {layer.key for layer in self._listed.layers}
+
+        def kept(key: str | None) -> str | None:
+            return key if key in keys else None
+
+        rows = []
+        for row in found.layers:
+            key = kept(row.key)
+            shown_at = kept(row.shown_at)
+            rows.append(replace(row, key=key, shown_at=shown_at))
         first = found.first_nonfinite
         if first is not None:
-            first = replace(first, shown_at=kept.get(first.shown_at))
-        return replace(found, layers=rows, first_nonfinite=first)
+            first = replace(first, shown_at=kept(first.shown_at))
+        return replace(found, layers=tuple(rows), first_nonfinite=first)
 
     def _maps(self, key: str, step: int) -> Embedded:
         """The pictures of a layer at a step, each a part of its own."""
@@ -197,11 +216,13 @@ class RunAnswers:
         return self._of("maps", found, key=key, step=step)
 
     def _asked(self, path: str, **query: str | int) -> Embedded:
-        return self._of(path, self._answer(path, **query), **query)
+        answer = self._answer(path, **query)
+        return self._of(path, answer, **query)
 
     def _answer(self, path: str, **query: str | int) -> Answer | None:
+        route = ROUTES[path]
         try:
-            return ROUTES[path](self._provider, run=self._run, **query)
+            return route(self._provider, run=self._run, **query)
         except Missing:
             return None
 
@@ -209,30 +230,41 @@ class RunAnswers:
         return Embedded.of(path, answer, run=self._run, **query)
 
 
+def _steps_of(layers: Sequence[Layer]) -> list[int]:
+    """The steps that any of the layers has, ascending."""
+    steps: set[int] = set()
+    for layer in layers:
+        steps.update(layer.steps or ())
+    return sorted(steps)
+
+
 def _without_input(layer: Layer) -> Layer:
-    roles = tuple(role for role in layer.facts.roles if role != _INPUTS)
-    return replace(layer, facts=replace(layer.facts, roles=roles))
+    facts = layer.facts
+    roles = tuple(role for role in facts.roles if role != _INPUTS)
+    return replace(layer, facts=replace(facts, roles=roles))
 
 
 def _without(found: Maps, role: str) -> Maps:
     """The answer without the pictures of a role."""
-    pictures = [picture for picture in found.header["pictures"] if picture["role"] != role]
-    kept = tuple(picture for picture in found.pictures if picture.role != role)
-    return replace(found, header={**found.header, "pictures": pictures}, pictures=kept)
+    header = dict(found.header)
+    header["pictures"] = [facts for facts in header["pictures"] if facts["role"] != role]
+    pictures = tuple(picture for picture in found.pictures if picture.role != role)
+    return replace(found, header=header, pictures=pictures)
 
 
 def _shown(series: S, steps: Collection[int]) -> S:
     """A series at these steps, or at its last one if it has none of them."""
     found = _at(series, steps)
-    return found if found.steps else _at(series, (series.steps or ())[-1:])
+    if found.steps or not series.steps:
+        return found
+    return _at(series, series.steps[-1:])
 
 
 def _at(series: S, steps: Collection[int], *more: str) -> S:
     """A series with ``steps``, ``wall_times`` and ``more`` at these steps only."""
     places = [place for place, step in enumerate(series.steps or ()) if step in steps]
-    names = ("steps", "wall_times", *more)
     kept: dict[str, Any] = {}
-    for name in names:
+    for name in ("steps", "wall_times", *more):
         values = getattr(series, name)
         kept[name] = [values[place] for place in places]
     return replace(series, **kept)

@@ -37,13 +37,19 @@ def spread(steps: Sequence[int], count: int, wanted: Iterable[int] = ()) -> list
     if count == 1:
         return [steps[-1]]
     last = len(steps) - 1
-    chosen = [(2 * place * last + count - 1) // (2 * (count - 1)) for place in range(count)]
-    free = set(chosen[1:-1])
+    gaps = count - 1
+    chosen = set()
+    for number in range(count):
+        rounded = (2 * number * last + gaps) // (2 * gaps)  # of number * last / gaps
+        chosen.add(rounded)
+    free = chosen - {0, last}
     for step in wanted:
         place = bisect.bisect_left(steps, step)
-        if free and place <= last and place not in chosen:
+        is_new = place <= last and place not in chosen
+        if free and is_new:
             nearest = min(free, key=lambda other: (abs(other - place), other))
-            chosen[chosen.index(nearest)] = place
+            chosen.remove(nearest)
+            chosen.add(place)
             free.remove(nearest)
         free.discard(place)
     return [steps[place] for place in sorted(chosen)]
@@ -59,26 +65,39 @@ def onsets(
         rows: of the layers that are shown.
         steps: ascending.
     """
-    of_kinds = [[s for row, s in since.get(kind, {}).items() if row in rows] for kind in KINDS]
-    first = dict.fromkeys(min(of) for of in of_kinds if of)
-    begun = [step for step in first if step > steps[0]]
-    return begun + [steps[bisect.bisect_left(steps, step) - 1] for step in begun]
+    begun: list[int] = []
+    before: list[int] = []
+    for kind in KINDS:
+        since_of_kind = since.get(kind, {})
+        onsets_of_rows = [since_of_kind[row] for row in rows if row in since_of_kind]
+        if not onsets_of_rows:
+            continue
+        first = min(onsets_of_rows)
+        if first > steps[0] and first not in begun:
+            place = bisect.bisect_left(steps, first)
+            begun.append(first)
+            before.append(steps[place - 1])
+    return begun + before
 
 
 def layers_of(log: EventLog) -> dict[str, str]:
     """Key of a layer -> its name, and the call if it is not the first."""
-    layers = [
-        layer_of(tag)
-        for tag, series in log.series.items()
-        if series.plugin == PLUGIN_NAME and series.data  # a run begun anew may have dropped all
-    ]
-    return {layer.key: layer.label for layer in layers if layer is not None}
+    labels: dict[str, str] = {}
+    for tag, series in log.series.items():
+        layer = layer_of(tag)
+        is_kept = bool(series.data)  # a run begun anew may have dropped all
+        if layer is not None and series.plugin == PLUGIN_NAME and is_kept:
+            labels[layer.key] = layer.label
+    return labels
 
 
 def logged_steps(log: EventLog) -> list[int]:
     """The steps at which records for the tab were written, ascending."""
-    sampled = [series.data for tag, series in log.series.items() if _is_sampled(tag, series)]
-    return sorted(set[int]().union(*sampled))
+    steps: set[int] = set()
+    for tag, series in log.series.items():
+        if _is_sampled(tag, series):
+            steps.update(series.data)
+    return sorted(steps)
 
 
 def thin(log: EventLog, steps: Iterable[int]) -> None:
@@ -88,13 +107,17 @@ def thin(log: EventLog, steps: Iterable[int]) -> None:
     """
     kept = set(steps)
     for tag, series in log.series.items():
-        if series.data and (series.plugin in _CHARTS or _is_sampled(tag, series)):
-            series.keep({min(series.data), max(series.data), *kept})
+        is_thinned = series.plugin in _CHARTS or _is_sampled(tag, series)
+        if is_thinned and series.data:
+            first = min(series.data)
+            last = max(series.data)
+            series.keep({first, last, *kept})
 
 
 def _is_sampled(tag: str, series: TagSeries) -> bool:
-    is_of_steps = layer_of(tag) is not None or overview_of(tag) is not None
-    return series.plugin == PLUGIN_NAME and is_of_steps
+    if series.plugin != PLUGIN_NAME:
+        return False
+    return layer_of(tag) is not None or overview_of(tag) is not None
 
 
 def matching(patterns: Sequence[str], names: Sequence[str]) -> set[str]:
@@ -103,13 +126,17 @@ def matching(patterns: Sequence[str], names: Sequence[str]) -> set[str]:
     Raises:
         LayerNotFound: a pattern matches none, or none is left.
     """
-    chosen = set() if any(not one.startswith("!") for one in patterns) else set(names)
+    only_excludes = all(pattern.startswith("!") for pattern in patterns)
+    chosen = set(names) if only_excludes else set()
     for pattern in patterns:
         found = set(fnmatch.filter(names, pattern.removeprefix("!")))
         if not found:
             near = closest(pattern, names)
             raise LayerNotFound(f"no layer matches {pattern!r} among {len(names)}{near}")
-        chosen = chosen - found if pattern.startswith("!") else chosen | found
+        if pattern.startswith("!"):
+            chosen -= found
+        else:
+            chosen |= found
     if not chosen:
         raise LayerNotFound(f"no layer is left of {len(names)}: {', '.join(patterns)}")
     return chosen

@@ -17,15 +17,30 @@ SCALARS = "scalars"
 Span = tuple[int, int]
 """Where something begins and ends in some bytes."""
 
-_VARINT, _DELIMITED = 0, 2
+_VARINT = 0
+_DELIMITED = 2
 _FIXED = {1: 8, 5: 4}
 """Wire type -> bytes."""
-_WALL_TIME, _STEP, _SUMMARY, _SESSION_LOG = 1, 2, 5, 7  # Event
-_STATUS, _START = 1, 1  # SessionLog
-_VALUE = 1  # Summary
-_TAG, _SIMPLE_VALUE, _TENSOR, _METADATA = 1, 2, 8, 9  # Summary.Value
-_PLUGIN_DATA, _PLUGIN_NAME = 1, 1  # SummaryMetadata, PluginData
-_STRING = 8  # TensorProto
+
+# Event
+_WALL_TIME = 1
+_STEP = 2
+_SUMMARY = 5
+_SESSION_LOG = 7
+# SessionLog
+_STATUS = 1
+_START = 1
+# Summary, Summary.Value
+_VALUE = 1
+_TAG = 1
+_SIMPLE_VALUE = 2
+_TENSOR = 8
+_METADATA = 9
+# SummaryMetadata, PluginData
+_PLUGIN_DATA = 1
+_PLUGIN_NAME = 1
+# TensorProto
+_STRING = 8
 
 
 @dataclass(slots=True)
@@ -161,7 +176,8 @@ def _fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int]]:
             size = _FIXED[kind]
         else:
             raise ValueError(f"no event: wire type {kind}")
-        start, at = at, at + size
+        start = at
+        at += size
         if at > end:
             raise ValueError("no event: a field is longer than its message")
         yield key >> 3, start, at
@@ -169,7 +185,8 @@ def _fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int]]:
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
     """A base-128 varint, and where it ends."""
-    number, shift = 0, 0
+    number = 0
+    shift = 0
     for byte in data[at : at + 10]:
         at += 1
         number |= (byte & 127) << shift

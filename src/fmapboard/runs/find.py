@@ -60,9 +60,14 @@ def event_files(inside: list[os.DirEntry[str]]) -> list[str]:
     That is the order in which they were begun. Only files count, and links to files: opening a pipe
     would wait for its writer.
     """
-    return sorted(e.path for e in inside if "tfevents" in e.name and os.path.isfile(e.path))
+    paths = [entry.path for entry in inside if "tfevents" in entry.name]
+    return sorted(path for path in paths if os.path.isfile(path))
 
 
 def run_directories(path: Path, errors: list[OSError] | None = None) -> list[Path]:
     """The directories at or below a path that hold event files, sorted; see `folders`."""
-    return sorted(Path(folder) for folder, inside in folders(path, errors) if event_files(inside))
+    found = []
+    for folder, inside in folders(path, errors):
+        if event_files(inside):
+            found.append(Path(folder))
+    return sorted(found)

@@ -79,7 +79,8 @@ class EventLog:
         self.series: dict[str, TagSeries] = {}
         self.started: float | None = None
         self.problems: list[str] = []
-        self._is_read, self._steps = is_read, steps
+        self._is_read = is_read
+        self._steps = steps
         self._known: dict[bytes, str | None] = {}
         for file in event_files(entries(path)):
             self._read(file)
@@ -88,9 +89,10 @@ class EventLog:
         """The blobs of a value; empty if they can no longer be read."""
         try:
             tensor = _content(datum)
-            return [tensor[start:end] for start, end in events.strings(tensor, (0, len(tensor)))]
+            spans = events.strings(tensor, (0, len(tensor)))
         except (OSError, ValueError):
             return []
+        return [tensor[start:end] for start, end in spans]
 
     def array(self, datum: Datum) -> Any:
         """The value as an array; None if it is none whose numbers are stored as bytes."""
@@ -110,13 +112,15 @@ class EventLog:
             with open(file, "rb") as opened:
                 for offset, size in framing.records(opened):
                     if self._steps and size >= _LEAST:  # smaller ones may begin a run
-                        step = events.stamp(opened.read(events.STAMP))[1]
+                        beginning = opened.read(events.STAMP)
+                        _, step = events.stamp(beginning)
                         if step not in self._steps:
                             continue
                         opened.seek(offset)
                     content = opened.read(size)
+                    checksum = opened.read(framing.FOOTER_BYTES)
                     try:
-                        if framing.checksum(content) != opened.read(framing.FOOTER_BYTES):
+                        if framing.checksum(content) != checksum:
                             raise ValueError("wrong checksum")
                         self._add(content, file, offset)
                     except ValueError as error:
@@ -130,18 +134,28 @@ class EventLog:
     def _add(self, content: bytes, file: str, offset: int) -> None:
         """Add the values of an event, which begins at an offset of a file."""
         event = events.parse(content)
-        found = [(tag, events.read_value(content, span)) for tag, span in self._of(event, content)]
-        blobs = [len(events.strings(content, value.tensor)) for _, value in found]
+        found: list[tuple[str, str, Datum]] = []  # tag, plugin; all are parsed before any is added
+        for tag, span in self._of(event, content):
+            value = events.read_value(content, span)
+            blobs = events.strings(content, value.tensor)
+            start, end = value.tensor
+            datum = Datum(
+                step=event.step,
+                wall_time=event.wall_time,
+                file=file,
+                tensor=(offset + start, offset + end),
+                blobs=len(blobs),
+                number=value.number,
+            )
+            found.append((tag, value.plugin, datum))
         if self.started is None:
             self.started = event.wall_time
         if event.is_start:
             for series in self.series.values():
-                series.keep({step for step in series.data if step < event.step})
-        for (tag, value), count in zip(found, blobs, strict=True):
-            series = self.series.setdefault(tag, TagSeries(value.plugin))
-            start, end = value.tensor
-            place = offset + start, offset + end
-            datum = Datum(event.step, event.wall_time, file, place, count, value.number)
+                earlier = {step for step in series.data if step < event.step}
+                series.keep(earlier)
+        for tag, plugin, datum in found:
+            series = self.series.setdefault(tag, TagSeries(plugin))
             series.data.setdefault(event.step, datum)
 
     def _of(self, event: events.Event, content: bytes) -> Iterator[tuple[str, events.Span]]:
@@ -150,7 +164,8 @@ class EventLog:
             tag = events.tag_of(content, span)
             if tag not in self._known:
                 name = tag.decode()
-                self._known[tag] = name if self._is_read is None or self._is_read(name) else None
+                is_read = self._is_read is None or self._is_read(name)
+                self._known[tag] = name if is_read else None
             known = self._known[tag]
             if known is not None:
                 yield known, span

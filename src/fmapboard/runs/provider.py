@@ -29,7 +29,8 @@ class Cache:
     """
 
     def __init__(self, max_bytes: int, most: float = math.inf) -> None:
-        self._max_bytes, self._most = max_bytes, most
+        self._max_bytes = max_bytes
+        self._most = most
         self._values: OrderedDict[Hashable, tuple[int, Any]] = OrderedDict()
         # A lock per key, for as long as it is used.
         self._building: WeakValueDictionary[Hashable, threading.Lock] = WeakValueDictionary()
@@ -43,7 +44,8 @@ class Cache:
             if key not in self._values:
                 return None
             self._values.move_to_end(key)
-            return self._values[key][1]
+            _, value = self._values[key]
+            return value
 
     def put(self, key: Hashable, value: object, nbytes: int) -> None:
         """Keep a value; evicts the least recently used ones if the limit is exceeded."""
@@ -51,10 +53,12 @@ class Cache:
         if size > self._most:
             return
         with self._lock:
-            self.held += size - self._values.pop(key, (0, None))[0]
+            replaced, _ = self._values.pop(key, (0, None))
             self._values[key] = size, value
+            self.held += size - replaced
             while self.held > self._max_bytes and len(self._values) > 1:
-                _, (freed, _) = self._values.popitem(last=False)
+                _, evicted = self._values.popitem(last=False)
+                freed, _ = evicted
                 self.held -= freed
 
     def renew(self, key: Hashable, build: Callable[[T | None], T], nbytes: Callable[[T], int]) -> T:
@@ -76,7 +80,8 @@ class Cache:
         return value
 
 
-IMAGES, HISTOGRAMS = "images", "histograms"
+IMAGES = "images"
+HISTOGRAMS = "histograms"
 BUILT = 128 * 2**20
 """Bytes of parsed records to cache."""
 
@@ -162,18 +167,24 @@ class Files:
 
     def runs(self) -> dict[str, tuple[float | None, list[str]]]:
         """See `Provider`."""
-        logs = self._logs.items()
-        return {run: (log.started, self.tags_of(PLUGIN_NAME, run)) for run, log in logs}
+        found = {}
+        for run, log in self._logs.items():
+            tags = self.tags_of(PLUGIN_NAME, run)
+            found[run] = (log.started, tags)
+        return found
 
     def points(self, plugin: str, run: str, tags: Iterable[str]) -> dict[str, list[Point]]:
         """See `Provider`."""
-        return {
-            tag: [
-                Point(plugin, run, tag, datum.step, finite(datum.wall_time), range(datum.blobs))
-                for datum in series.ordered()
-            ]
-            for tag, series in self._series(plugin, run, tags)
-        }
+        found: dict[str, list[Point]] = {}
+        for tag, series in self._series(plugin, run, tags):
+            points = []
+            for datum in series.ordered():
+                wall_time = finite(datum.wall_time)
+                blobs = range(datum.blobs)
+                point = Point(plugin, run, tag, datum.step, wall_time=wall_time, blobs=blobs)
+                points.append(point)
+            found[tag] = points
+        return found
 
     def tags_of(self, plugin: str, run: str) -> list[str]:
         """See `Provider`."""
@@ -181,32 +192,39 @@ class Files:
 
     def scalars(self, run: str, tags: Iterable[str]) -> dict[str, list[Any]]:
         """See `Provider`."""
-        return {
-            tag: [
-                SimpleNamespace(step=d.step, value=d.number)
-                for d in series.ordered()
-                if d.number is not None
-            ]
-            for tag, series in self._series(SCALARS, run, tags)
-        }
+        found: dict[str, list[Any]] = {}
+        for tag, series in self._series(SCALARS, run, tags):
+            points = []
+            for datum in series.ordered():
+                if datum.number is not None:
+                    point = SimpleNamespace(step=datum.step, value=datum.number)
+                    points.append(point)
+            found[tag] = points
+        return found
 
     def histograms(self, run: str, tags: Iterable[str]) -> dict[str, list[Any]]:
         """See `Provider`."""
-        return {
-            tag: [
-                SimpleNamespace(step=d.step, numpy=self._logs[run].array(d))
-                for d in series.ordered()
-            ]
-            for tag, series in self._series(HISTOGRAMS, run, tags)
-        }
+        found: dict[str, list[Any]] = {}
+        for tag, series in self._series(HISTOGRAMS, run, tags):
+            points = []
+            for datum in series.ordered():
+                array = self._logs[run].array(datum)
+                point = SimpleNamespace(step=datum.step, numpy=array)
+                points.append(point)
+            found[tag] = points
+        return found
 
     def blobs(
         self, requested: Sequence[tuple[Point, int]], *, keep: bool = True
     ) -> list[bytes | None]:
         """See `Provider`; nothing is cached."""
         strings = cache(self._strings)  # mostly several blobs of a record are requested
-        found = [(strings(point), index) for point, index in requested]
-        return [blobs[index] if index < len(blobs) else None for blobs, index in found]
+        found: list[bytes | None] = []
+        for point, index in requested:
+            blobs = strings(point)
+            is_stored = index < len(blobs)
+            found.append(blobs[index] if is_stored else None)
+        return found
 
     def unread(self, run: str, tag: str, read: float) -> int | None:
         """None: the files are read to their ends."""
@@ -217,15 +235,23 @@ class Files:
 
     def _strings(self, point: Point) -> list[bytes]:
         log = self._logs[point.run]
-        datum = log.series[point.tag].data.get(point.step)
-        return [] if datum is None else log.strings(datum)
+        series = log.series[point.tag]
+        datum = series.data.get(point.step)
+        if datum is None:
+            return []
+        return log.strings(datum)
 
     def _series(
         self, plugin: str, run: str, tags: Iterable[str] | None
     ) -> Iterator[tuple[str, TagSeries]]:
-        log, asked = self._logs.get(run), None if tags is None else set(tags)
-        for tag, series in [] if log is None else log.series.items():
-            if series.plugin == plugin and series.data and (asked is None or tag in asked):
+        log = self._logs.get(run)
+        if log is None:
+            return
+        asked = None if tags is None else set(tags)
+        for tag, series in log.series.items():
+            if asked is not None and tag not in asked:
+                continue
+            if series.plugin == plugin and series.data:
                 yield tag, series
 
 
