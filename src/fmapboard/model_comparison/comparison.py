@@ -37,12 +37,13 @@ def compared(model_a: nn.Module, model_b: nn.Module, batches: Iterable[Arguments
     Raises:
         ConfigurationError: As for ``diff``, or there is no batch.
     """
-    for model in (model_a, model_b):
-        check_model(model)
+    check_model(model_a)
+    check_model(model_b)
+    models = (unwrap(model_a), unwrap(model_b))
     found: Comparison | None = None
     for arguments in batches:
         if found is None:
-            found = Comparison((unwrap(model_a), unwrap(model_b)), arguments)
+            found = Comparison(models, arguments)
         found.measure(arguments)
     if found is None:
         raise ConfigurationError("no images to compare the models on")
@@ -80,7 +81,8 @@ class Comparison:
         traced_b = trace(model_b, arguments, _NAMES[1])
         calls_a, calls_b = layers_in_common(traced_a, traced_b)
         self.pairs = paired(calls_a, calls_b)
-        self._partners = {first.label: second.label for first, second in in_both(self.pairs)}
+        paired_calls = in_both(self.pairs)
+        self._partners = {first.label: second.label for first, second in paired_calls}
         if not self._partners:
             raise ConfigurationError(
                 f"no layer of model_a ({len(calls_a)} run) can be paired with one of model_b "
@@ -105,12 +107,14 @@ class Comparison:
         natural = Errors()
 
         def compare(label: str, side: Side, found: list[Tensor]) -> None:
-            if label in expected:
-                natural[label, side] = error_between(expected[label].tensors[side], found)
+            partner = expected.get(label)
+            if partner is not None:
+                natural[label, side] = error_between(partner.tensors[side], found)
 
         delivery = Delivery(layers_b, compare)
         output_b = run(model_b, arguments, _NAMES[1], watched=delivery.on(model_b))
-        natural[None, "input"] = error_between(tensors(output), tensors(output_b))
+        returned = tensors(output_b)
+        natural[None, "input"] = error_between(tensors(output), returned)
         self.natural.include(natural)
         dtype_a, dtype_b = self.dtypes
         if tolerance_of(dtype_a) < tolerance_of(dtype_b):
@@ -122,12 +126,15 @@ class Comparison:
             expected = self._expected(calls)
         lockstep = Lockstep(model_b, layers_b, expected, self._alone_b)
         output_b = lockstep(arguments, _NAMES[1])
-        lockstep.errors[None, "input"] = error_between(tensors(output), tensors(output_b))
+        returned = tensors(output_b)
+        lockstep.errors[None, "input"] = error_between(tensors(output), returned)
         self.lockstep.include(lockstep.errors)
         for label in self._alone_a:
-            if label not in calls or not calls[label].is_identity:
+            recorded = calls.get(label)
+            if recorded is None or not recorded.is_identity:
                 self.changing.add((0, label))
-        for label in self._alone_b - lockstep.identities:
+        changing_b = self._alone_b - lockstep.identities
+        for label in changing_b:
             self.changing.add((1, label))
 
     def _expected(self, calls: Mapping[str, Recorded]) -> dict[str, Recorded]:

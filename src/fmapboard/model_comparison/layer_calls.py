@@ -49,9 +49,12 @@ Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 Layers = Mapping[str, str]
 """Label of a call of a module -> name of the module, in order of execution."""
 
-Each = Callable[[str, Side, list[Tensor]], None]
+Receiver = Callable[[str, Side, list[Tensor]], None]
 """Called with the label of a call that begins (``"input"``) or has returned (``"output"``), and the
 live tensors: the next operation may overwrite them."""
+
+Watched = Callable[[Twin], AbstractContextManager[object]]
+"""A block in which something observes a twin."""
 
 _SIDES: tuple[Side, ...] = ("input", "output")
 
@@ -62,7 +65,8 @@ def on_device_of(model: nn.Module, arguments: Arguments) -> Arguments:
     Floating-point tensors get the dtype of the model's first floating-point parameter.
     """
     args, kwargs = arguments
-    *copied, copied_kwargs = Probe((*args, kwargs)).arguments(model)
+    probe = Probe((*args, kwargs))
+    *copied, copied_kwargs = probe.arguments(model)
     return tuple(copied), copied_kwargs
 
 
@@ -71,7 +75,7 @@ def run(
     arguments: Arguments,
     what: str,
     *,
-    watched: Callable[[Twin], AbstractContextManager[None]] | None = None,
+    watched: Watched = contextlib.nullcontext,
     within: AbstractContextManager[object] | None = None,
 ) -> Any:
     """Run a twin of an unwrapped model in its own mode, without gradients.
@@ -80,7 +84,7 @@ def run(
         model: Called with copies of the arguments on its device.
         arguments: What it is called with.
         what: Names the model in an error.
-        watched: A block in which calls of the twin are delivered; None for none.
+        watched: A block in which calls of the twin are delivered; by default none.
         within: Entered for the call alone; None for nothing.
 
     Raises:
@@ -88,10 +92,10 @@ def run(
     """
     args, kwargs = on_device_of(model, arguments)
     twin = Twin(model)
-    listening = contextlib.nullcontext() if watched is None else watched(twin)
-    with own_pass(twin), torch.no_grad(), listening:
+    within = within or contextlib.nullcontext()
+    with own_pass(twin), torch.no_grad(), watched(twin):
         try:
-            with within or contextlib.nullcontext():
+            with within:
                 return twin.module(*args, **kwargs)
         except Exception as error:
             message = f"{what} cannot run on the images: {first_line(error)}"
@@ -104,18 +108,19 @@ class Delivery(CaptureListener):
 
     Attributes:
         layers: The calls.
-        each: Called at the beginning and at the end of each.
+        receiver: Called at the beginning and at the end of each.
     """
 
     layers: Layers
-    each: Each
+    receiver: Receiver
 
     def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
         """See ``CaptureListener``."""
-        if layer_call.label in self.layers:
-            self.each(layer_call.label, side, tensors(value))
+        label = layer_call.label
+        if label in self.layers:
+            self.receiver(label, side, tensors(value))
 
-    def on(self, model: nn.Module) -> Callable[[Twin], AbstractContextManager[None]]:
+    def on(self, model: nn.Module) -> Watched:
         """What delivers the calls of a twin of a model in a ``with`` block."""
         names = set(self.layers.values())
         registry = HookRegistry(model, lambda name, _: name in names)
@@ -147,12 +152,13 @@ def record(
     calls: dict[str, Recorded] = {}
     generators = generators_of(model)
 
-    def each(label: str, side: Side, found: list[Tensor]) -> None:
+    def receive(label: str, side: Side, found: list[Tensor]) -> None:
         call = calls.setdefault(label, Recorded())
         call.tensors[side] = list(map(detached_copy, found))
         call.states[side] = random_states(generators)
 
-    output = run(model, arguments, what, watched=Delivery(layers, each).on(model))
+    delivery = Delivery(layers, receive)
+    output = run(model, arguments, what, watched=delivery.on(model))
     return calls, map_tensors(output, detached_copy)
 
 
@@ -163,12 +169,11 @@ def trace(model: nn.Module, arguments: Arguments, what: str) -> list[TracedCall]
     """
     found = CallTrace()
     registry = HookRegistry(model, lambda name, _: "parametrizations" not in name.split("."))
-    run(
-        model,
-        arguments,
-        what,
-        watched=lambda twin: registry.listening(found, sides=_SIDES, twin=twin),
-    )
+
+    def watched(twin: Twin) -> AbstractContextManager[None]:
+        return registry.listening(found, sides=_SIDES, twin=twin)
+
+    run(model, arguments, what, watched=watched)
     return [call for call in found.calls if call.received is not None]
 
 
@@ -274,9 +279,13 @@ class _Functions(TorchFunctionMode):
         self._running: str | None = None
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
+        kwargs = kwargs or {}
+        result = func(*args, **kwargs)
+        if self._running is not None:
+            return result
         name = str(getattr(func, "__name__", ""))
-        if self._running is None and name and name != "__get__" and tensors(result):
+        is_named = name not in ("", "__get__")
+        if is_named and tensors(result):
             self.since.append(name.strip("_"))
         return result
 
@@ -368,7 +377,8 @@ class Lockstep:
         """Put hooks on a twin, where they stay."""
         modules = named_layers(self._model)
         chosen = {name: modules[name] for name in self._layers.values()}
-        for name, module in twin.layers(chosen).items():
+        layers = twin.layers(chosen)
+        for name, module in layers.items():
             begins = partial(self._begins, name)
             module.register_forward_pre_hook(begins, with_kwargs=True)
             # Before the user's own forward hooks, as in the recorded pass.
@@ -378,10 +388,11 @@ class Lockstep:
 
     def _begins(self, name: str, _: nn.Module, args: Any, kwargs: Any) -> Any:
         self._numbers[name] += 1
-        label = LayerCall(name, type="", call=self._numbers[name]).label
+        number = self._numbers[name]
+        label = LayerCall(name, type="", call=number).label
         given = tensors((args, kwargs))
         expected = self._expected.get(label)
-        call = _Running(name, label, [], [])
+        call = _Running(name, label, replaced=[], received=[])
         self._running.append(call)
         if expected is None:
             if label in self._alone:
@@ -390,7 +401,8 @@ class Lockstep:
         partners = expected.tensors["input"]
         self.errors[label, "input"] = error_between(partners, given)
         changed = _replace((args, kwargs), given, partners, call.replaced)
-        set_random_states(expected.states["input"], self._generators)
+        states = expected.states["input"]
+        set_random_states(states, self._generators)
         return changed if call.replaced else None
 
     def _ends(self, name: str, _: nn.Module, args: Any, kwargs: Any, output: Any) -> Any:
@@ -413,7 +425,8 @@ class Lockstep:
                 original.data.copy_(replacement)
         forced: list[_Replaced] = []
         changed = _replace(output, returned, partners, forced)
-        set_random_states(expected.states.get("output", {}), self._generators)
+        states = expected.states.get("output", {})
+        set_random_states(states, self._generators)
         return changed if forced else None
 
 
@@ -430,8 +443,10 @@ def _replace(
         partner = next(partners)
         if same_bits(partner, tensor):
             return tensor
-        replacement = torch.empty_like(tensor).copy_(partner)
-        replaced.append(_Replaced(tensor, replacement, replacement._version))
+        replacement = torch.empty_like(tensor)
+        replacement.copy_(partner)
+        pair = _Replaced(tensor, replacement, version=replacement._version)
+        replaced.append(pair)
         return replacement
 
     return map_tensors(value, change)

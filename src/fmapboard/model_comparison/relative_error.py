@@ -35,7 +35,8 @@ class Error(NamedTuple):
 
     def worst(self, other: Error) -> Error:
         """The errors of several tensors, or of several images, as one."""
-        known = [error for error in (self.relative, other.relative) if error is not None]
+        relative = (self.relative, other.relative)
+        known = [error for error in relative if error is not None]
         first_a, first_b = self.nonfinite
         second_a, second_b = other.nonfinite
         return Error(
@@ -87,7 +88,9 @@ def is_same(received: Sequence[Tensor], returned: Sequence[Tensor]) -> bool:
 
 def same_bits(first: Tensor, second: Tensor) -> bool:
     """True if two tensors have the same dtype, device, shape and values; NaN equals NaN."""
-    if first.dtype != second.dtype or first.device != second.device:
+    if first.dtype != second.dtype:
+        return False
+    if first.device != second.device:
         return False
     if first.shape != second.shape:
         return False
@@ -109,10 +112,9 @@ def _error_of_one(first: Tensor, second: Tensor) -> Error:
     flat_b = _flat(second)
     for start in range(0, flat_a.numel(), _VALUES_AT_ONCE):
         part = slice(start, start + _VALUES_AT_ONCE)
-        # On the CPU: accelerators may lack float64.
-        a = flat_a[part].cpu().to(torch.float64)
-        b = flat_b[part].cpu().to(torch.float64)
-        sums.add(a, b)
+        a = flat_a[part].cpu()  # accelerators may lack float64
+        b = flat_b[part].cpu()
+        sums.add(a.double(), b.double())
     return sums.error()
 
 
@@ -132,11 +134,15 @@ class _Sums:
         """Add a part of both tensors, f64 [N] on the CPU."""
         difference, squares_a, squares_b = _squares(a, b)
         if not math.isfinite(difference + squares_a + squares_b):
-            finite = a.isfinite() & b.isfinite()
-            same = (a == b) | (a.isnan() & b.isnan())
-            self._nonfinite_a += int((~a.isfinite()).sum())
-            self._nonfinite_b += int((~b.isfinite()).sum())
-            self._matching = self._matching and bool((finite | same).all())
+            finite_a = a.isfinite()
+            finite_b = b.isfinite()
+            finite = finite_a & finite_b
+            are_nan = a.isnan() & b.isnan()
+            matching = finite | are_nan | (a == b)
+            self._nonfinite_a += int((~finite_a).sum())
+            self._nonfinite_b += int((~finite_b).sum())
+            if not bool(matching.all()):
+                self._matching = False
             difference, squares_a, squares_b = _squares(a[finite], b[finite])
         self._difference += difference
         self._a += squares_a
@@ -144,15 +150,17 @@ class _Sums:
 
     def error(self) -> Error:
         """The error of all values that were added."""
-        nonfinite = (self._nonfinite_a, self._nonfinite_b)
+        in_a = self._nonfinite_a
+        in_b = self._nonfinite_b
+        nonfinite = (in_a, in_b)
         if not self._matching:
-            in_a, in_b = nonfinite
             reason = f"NaN or infinite values: {in_a:,} in A, {in_b:,} in B"
             return Error(math.inf, nonfinite, reason)
         difference = math.sqrt(self._difference)
         if difference == 0.0:
             return Error(0.0, nonfinite)
-        norm = math.sqrt(max(self._a, self._b))
+        larger = max(self._a, self._b)
+        norm = math.sqrt(larger)
         return Error(difference / norm, nonfinite)
 
 
@@ -163,7 +171,8 @@ def _squares(a: Tensor, b: Tensor) -> tuple[float, float, float]:
     if torch.equal(a, b):
         return 0.0, squares_a, squares_b
     difference = b - a
-    return float(torch.dot(difference, difference)), squares_a, squares_b
+    squares = float(torch.dot(difference, difference))
+    return squares, squares_a, squares_b
 
 
 def _flat(tensor: Tensor) -> Tensor:

@@ -21,10 +21,11 @@ def difference_of(comparison: Comparison, tolerance: float | None) -> ModelDiffe
     if tolerance is None:
         tolerance = tolerance_of(*comparison.dtypes)
     rows = Rows(comparison, tolerance).all()
-    different = (row.name for row in rows if is_different(row.added, tolerance))
-    dtype_a, dtype_b = comparison.dtypes
-    names = (str(dtype_a).removeprefix("torch."), str(dtype_b).removeprefix("torch."))
-    return ModelDifference(next(different, None), rows, tolerance, names)
+    different = [row.name for row in rows if is_different(row.added, tolerance)]
+    first = different[0] if different else None
+    dtype_a, dtype_b = map(str, comparison.dtypes)
+    names = (dtype_a.removeprefix("torch."), dtype_b.removeprefix("torch."))
+    return ModelDifference(first, rows, tolerance, names)
 
 
 class Rows:
@@ -63,10 +64,13 @@ class Rows:
 
     def _only(self, call: LayerCall, side: int) -> None:
         """Add a row for a call that one of the models (0 or 1) makes."""
-        if self._alone is None and (side, call.label) in self._comparison.changing:
-            self._alone = len(self._rows)
-        note = f"only {'AB'[side]} runs it"
-        self._rows.append(LayerDifference(call.label, type=call.type, note=note))
+        if self._alone is None:
+            key = (side, call.label)
+            if key in self._comparison.changing:
+                self._alone = len(self._rows)
+        model = "AB"[side]
+        row = LayerDifference(call.label, type=call.type, note=f"only {model} runs it")
+        self._rows.append(row)
 
     def _pair(self, first: LayerCall, second: LayerCall) -> None:
         """Add a row for a call that both models make."""
@@ -77,15 +81,21 @@ class Rows:
         lockstep = self._comparison.lockstep
         returned = natural[label, "output"]
         added = lockstep[label, "output"]
-        if lockstep[label, "input"].has_other_shapes and added.has_other_shapes:
+        received = lockstep[label, "input"]
+        if received.has_other_shapes and added.has_other_shapes:
             added = Error(reason="not compared: its input has another shape in B")
         notes = []
         if first.layer != second.layer:
             notes.append(f"`{label}` in B")
         if is_different(added.relative, self._tolerance):
             modules_a, modules_b = self._modules
-            notes += causes(modules_a[first.layer], modules_b[second.layer])
-        notes.append(f"output {added.reason}" if added.has_other_shapes else added.reason)
+            module_a = modules_a[first.layer]
+            module_b = modules_b[second.layer]
+            notes += causes(module_a, module_b)
+        if added.has_other_shapes:
+            notes.append(f"output {added.reason}")
+        else:
+            notes.append(added.reason)
         row = LayerDifference(
             first.label,
             error_in=natural[label, "input"].relative,
@@ -106,25 +116,29 @@ class Rows:
         If a layer that only one model runs comes before it, the error is attributed to that layer.
         """
         added = self._comparison.lockstep[second, "input"]
+        natural = self._comparison.natural[second, "input"]
+        before = self._error_before
         if not is_different(added.relative, self._tolerance):
             return
-        if added.has_other_shapes and added.reason == self._error_before.reason:
+        if added.has_other_shapes and added.reason == before.reason:
             return  # passed on from the layer before
         row = LayerDifference(
             f"between {self._before} and {after}",
-            error_in=self._error_before.relative,
-            error_out=self._comparison.natural[second, "input"].relative,
+            error_in=before.relative,
+            error_out=natural.relative,
             added=added.relative,
         )
         if self._alone is None:
             functions_a = self._functions(0).get(first, ())
             functions_b = self._functions(1).get(second, ())
-            note = _joined([added.reason, described(functions_a, functions_b)])
+            functions = described(functions_a, functions_b)
+            note = _joined([added.reason, functions])
             self._rows.append(replace(row, note=note))
-        else:
-            alone = self._rows[self._alone]
-            note = _joined([alone.note, added.reason])
-            self._rows[self._alone] = replace(row, name=alone.name, type=alone.type, note=note)
+            return
+        alone = self._rows[self._alone]
+        note = _joined([alone.note, added.reason])
+        attributed = replace(row, name=alone.name, type=alone.type, note=note)
+        self._rows[self._alone] = attributed
 
 
 def _joined(notes: Iterable[str]) -> str:

@@ -108,7 +108,8 @@ def diff(
     batch = images if isinstance(images, tuple) else (images,)
     for argument in batch:
         check_input(argument, what="images")
-    batches = [(batch, dict(forward_kwargs or {}))]
+    keywords = dict(forward_kwargs or {})
+    batches = [(batch, keywords)]
     return difference(
         model_a, model_b, batches, tolerance=tolerance, layers=layers, out=out, log_dir=log_dir
     )
@@ -181,14 +182,19 @@ def _add_maps(
     arguments: Arguments,
 ) -> None:
     """Run both models on a batch and add the maps of the paired calls."""
-    outputs_a = _outputs(model_a, [first for first, _ in pairs], arguments)
-    outputs_b = _outputs(model_b, [second for _, second in pairs], arguments)
+    calls_a = [first for first, _ in pairs]
+    calls_b = [second for _, second in pairs]
+    outputs_a = _outputs(model_a, calls_a, arguments)
+    outputs_b = _outputs(model_b, calls_b, arguments)
     modules = named_layers(model_a)
     for position, (first, second) in enumerate(pairs):
         call = replace(first, position=position)
-        maps = _together(outputs_a.get(first.label), outputs_b.get(second.label))
+        output_a = outputs_a.get(first.label)
+        output_b = outputs_b.get(second.label)
+        maps = _together(output_a, output_b)
+        module = modules[first.layer]
         for side, tensor in maps.items():
-            sides[side].add(call, tensor, modules[first.layer])
+            sides[side].add(call, tensor, module)
 
 
 def _drawn_layers(
@@ -204,16 +210,20 @@ def _drawn_layers(
         if layers is not None:
             raise
         names = []
-    layer_of = {call.label: call.layer for call, _ in pairs if call is not None}
-    if found.first is not None:
-        labels = [row.name for row in found.layers]
-        place = labels.index(found.first)
-        if found.layers[place].type:
-            near = labels[place : place + 1]
-        else:
-            near = labels[max(place - 1, 0) : place + 2]  # the place itself is no label
-        names += [layer_of[label] for label in near if label in layer_of]
-    return list(dict.fromkeys(names))
+    if found.first is None:
+        return names
+    labels = [row.name for row in found.layers]
+    place = labels.index(found.first)
+    near = labels[place : place + 1]
+    is_between = not found.layers[place].type
+    if is_between:
+        start = max(place - 1, 0)
+        near = labels[start : place + 2]  # the place itself is no label
+    for call, _ in pairs:
+        is_near = call is not None and call.label in near
+        if is_near and call.layer not in names:
+            names.append(call.layer)
+    return names
 
 
 def _outputs(
@@ -260,7 +270,8 @@ class _Side:
         inputs = tuple(image.to_host() for image in images)
         measured = tuple(self._measured)
         self._measured.clear()
-        data = StepData(step, time.time(), measured=measured, inputs=inputs, source=source)
+        now = time.time()
+        data = StepData(step, now, measured=measured, inputs=inputs, source=source)
         summary = self._summarize(data)
         for writer in self._writers:
             writer.write(summary)
@@ -271,13 +282,12 @@ def _as_difference(measured: LayerMeasurement) -> LayerMeasurement:
     planes = measured.planes
     if planes is not None:
         equal = planes.lo == planes.hi  # the whole layer: no value gives a scale
-        planes = replace(
-            planes,
-            pixels=np.where(equal[..., None, None], _ZERO, planes.pixels),
-            lo=np.where(equal, -1.0, planes.lo),
-            hi=np.where(equal, 1.0, planes.hi),
-            flat=np.zeros_like(planes.flat),
-        )
+        per_pixel = equal[..., None, None]
+        pixels = np.where(per_pixel, _ZERO, planes.pixels)
+        low = np.where(equal, -1.0, planes.lo)
+        high = np.where(equal, 1.0, planes.hi)
+        flat = np.zeros_like(planes.flat)
+        planes = replace(planes, pixels=pixels, lo=low, hi=high, flat=flat)
     statistics = measured.statistics
     if statistics is not None:
         none = np.zeros_like(statistics.constant)
@@ -287,12 +297,18 @@ def _as_difference(measured: LayerMeasurement) -> LayerMeasurement:
 
 def _together(first: Any, second: Any) -> dict[Side, Tensor]:
     """Both models' first tensor and their difference, as far as they can be drawn."""
-    both: dict[Side, Tensor | None] = {"a": first_tensor(first), "b": first_tensor(second)}
     found: dict[Side, Tensor] = {}
-    for side, tensor in both.items():
-        if tensor is not None and is_observable(tensor):
-            found[side] = tensor
-    if len(found) == 2 and found["a"].shape == found["b"].shape:
-        difference = found["b"].cpu().double() - found["a"].cpu().double()
+    tensor_a = first_tensor(first)
+    tensor_b = first_tensor(second)
+    if tensor_a is not None and is_observable(tensor_a):
+        found["a"] = tensor_a
+    if tensor_b is not None and is_observable(tensor_b):
+        found["b"] = tensor_b
+    if len(found) < 2:
+        return found
+    wide_a = found["a"].cpu().double()
+    wide_b = found["b"].cpu().double()
+    if wide_a.shape == wide_b.shape:
+        difference = wide_b - wide_a
         found["difference"] = difference.float()
     return found
