@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import errno
 import importlib
 import logging
 import os
@@ -109,7 +110,21 @@ def writing(what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise WriteError(f"cannot write {what}: {error.strerror or error}") from error
+        raise not_written(what, error) from error
+
+
+_ADVICE_TO_WRITE = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "; free some space there"),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "; choose a directory of your own"),
+}
+"""Number of a system's error -> the end of the message."""
+
+
+def not_written(what: str, error: Exception) -> WriteError:
+    """An error that says what cannot be written, why, and what to do."""
+    why = getattr(error, "strerror", None) or error
+    advice = _ADVICE_TO_WRITE.get(getattr(error, "errno", None) or 0, "")
+    return WriteError(f"cannot write {what}: {why}{advice}")
 
 
 class WorkerEnded(FmapboardError):

@@ -40,6 +40,13 @@ Shapes = Mapping[str, tuple[int, ...]]
 """Label of a layer -> shape of its output for one image, in call order."""
 
 
+NOTHING_RAN = (
+    "no selected layer ran, or none returned a tensor; select others with layers= (--layers): "
+    "fmapboard.layers(model, images) shows which ones run"
+)
+"""The message of an error."""
+
+
 class NotSeparable(FmapboardError):
     """The model does not treat the images of a batch independently."""
 
@@ -204,7 +211,7 @@ class ImagePasses:
             run_recorded(registry, seen, partial(run_side_pass, probe=image))
         registry.check_taps()
         if not seen.labels and not self._has_output:
-            raise CaptureError("no selected layer ran, or none returned a tensor")
+            raise CaptureError(NOTHING_RAN)
         self._has_output = True
         kernels = read_kernels(registry.layers, None) if self.kernels and step == 0 else ()
         (recorded,) = seen.steps(step, kernels)

@@ -63,7 +63,8 @@ class MemoryPressure:
             self._warn.warn(
                 "memory for good",
                 f"step {step}: fmapboard ran out of memory {MOST_FAILURES} times in a row "
-                f"({first_line(error)}); no further step is logged",
+                f"({first_line(error)}); no further step is logged. To log the rest, call watch() "
+                "again, with fewer layers (layers=) or less of each",
             )
 
     def succeeded(self) -> None:

@@ -103,6 +103,8 @@ def check_probe(model: nn.Module, probe: Probe) -> None:
         ) from error
 
 
+_MORE = "; fmapboard docs setups says which models have one"
+
 NO_PROBE = (
     "the probe is not drawn: parameters are sharded (FSDP), and a forward pass of fmapboard's own "
     "would gather them from all ranks"
@@ -169,7 +171,7 @@ class ProbePass:
             return run()
         except NoTwin as error:
             self._is_refused = True
-            self._guard.hint("no probe", f"the probe is not drawn: {error}")
+            self._guard.hint("no probe", f"the probe is not drawn: {error}{_MORE}")
             return None
 
     def _maps(self, registry: HookRegistry, sides: tuple[Side, ...]) -> ActivationCollector:

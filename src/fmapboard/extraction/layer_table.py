@@ -84,7 +84,8 @@ class LayerTable(Sequence[LayerRow]):
             return self._rows[index]
         by_name = {row.name: row for row in self._rows}
         if index not in by_name:
-            raise LayerNotFound(f"no layer {index!r}{closest(index, by_name)}")
+            near = closest(index, by_name) or "; print the table for the names"
+            raise LayerNotFound(f"no layer {index!r}{near}")
         return by_name[index]
 
     def __len__(self) -> int:

@@ -153,7 +153,8 @@ def extract_to_folder(
             other = sorted(named.keys() ^ files.keys())
             raise ConfigurationError(
                 f"batch {number} ran other layers than the first one ({', '.join(other)}): "
-                "the rows of their arrays would not be of the same samples"
+                "the rows of their arrays would not be of the same samples; select layers= that "
+                "run in every batch, or use extract_batches"
             )
         for name, tensor in named.items():
             files[name].append(tensor)
@@ -232,7 +233,8 @@ class ArrayFile:
         """
         if tensor.dim() == 0:
             raise ConfigurationError(
-                f"{self._name} is a single number per batch; it cannot be stored along samples"
+                f"{self._name} is a single number per batch, which has no samples; leave the layer "
+                "out of layers=, or use extract_batches"
             )
         values = _array(tensor)
         row = values.shape[1:], values.dtype

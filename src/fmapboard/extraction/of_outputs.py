@@ -318,7 +318,10 @@ def _checked(value: Any) -> Tensor:
             f"loss returned {returned(value)}: expected a tensor with one element"
         )
     if not value.requires_grad:
-        raise ConfigurationError("the loss does not require a gradient: does it detach the output?")
+        raise ConfigurationError(
+            "the loss does not require a gradient: compute it from the output itself, without "
+            "detach(), item() or torch.no_grad()"
+        )
     return value
 
 

@@ -39,6 +39,9 @@ _THUMBNAIL = 128
 """Maximum side in px of a thumbnail."""
 
 
+_ANOTHER = "name another layer as embedding, such as the one before the classifier"
+
+
 def check_embedding(
     layer: str | None, model: nn.Module, directory: Path | RemoteDirectory | None
 ) -> Path:
@@ -60,7 +63,7 @@ def check_embedding(
         )
     known = named_layers(model)
     if _module_of(layer, known) not in known:
-        near = closest(layer, known)
+        near = closest(layer, known) or "; for the names: visualize --list"
         raise LayerNotFound(f"no layer {layer!r} among {len(known)}{near}")
     return directory
 
@@ -100,12 +103,14 @@ class Embedding:
         found = extracted(self._registry, images, "output", {})
         output = first_tensor(found.get(self._layer))
         if output is None:
-            raise ConfigurationError(f"layer {self._layer!r} did not run, or returned no tensor")
+            raise ConfigurationError(
+                f"layer {self._layer!r} did not run, or returned no tensor; {_ANOTHER}"
+            )
         maps = as_maps(output, found.axes[self._layer]).maps  # [B, C, *spatial]
         if len(maps) != len(images):
             raise ConfigurationError(
                 f"layer {self._layer!r} returned {list(output.shape)} for {len(images)} images: "
-                "expected one row per image"
+                f"expected one row per image; {_ANOTHER}"
             )
         if maps[0, 0].numel() > 1:
             size = "×".join(map(str, maps.shape[2:]))

@@ -216,7 +216,7 @@ def inputs_from(given: Sequence[str], images: int, forward_args: Sequence[str]) 
     for text in given:
         name, equals, file = text.partition("=")
         if (name in named) if equals else function is not None:
-            raise ConfigurationError(f"--input {text!r}: it is given already")
+            raise ConfigurationError(f"--input {text!r}: it is given already; give it once")
         if name.isidentifier() and file:
             named[name] = _read(Path(file).expanduser(), text)
         elif ":" in text and not equals:

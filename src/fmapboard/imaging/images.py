@@ -140,11 +140,13 @@ def _read(path: Path, held: contextlib.ExitStack) -> Image.Image:
             f"{str(path)!r} has more than {limit:.0f} million pixels; scale it down first"
         ) from error
     except UnidentifiedImageError as error:
-        known = instead_of_data(path) or "not an image that Pillow can read"
+        known = instead_of_data(path) or "not an image that Pillow can read; save it as PNG"
         raise ImageError(f"{str(path)!r} is {known}") from error
     except Exception as error:  # damaged files make Pillow's decoders raise nearly anything
         reason = " ".join(str(error).split()) or type(error).__name__
-        raise ImageError(f"cannot read the image {str(path)!r}: {reason}") from error
+        raise ImageError(
+            f"cannot read the image {str(path)!r}: {reason}; copy or save it again"
+        ) from error
 
 
 @contextlib.contextmanager
@@ -218,12 +220,15 @@ def _images_in(top: Path) -> list[ImageFile]:
     found = {path: path.relative_to(top) for path in paths if _is_image(path)}
     found |= {path: path.relative_to(top) for error in unlisted if (path := Path(error.filename))}
     if top in found:
-        raise ImageError(f"cannot list the folder {str(top)!r}: {unlisted[0].strerror}")
+        raise ImageError(
+            f"cannot list the folder {str(top)!r}: {unlisted[0].strerror}; give a folder that you "
+            "may read"
+        )
     shown = [path for path in found if not any(part[0] == "." for part in found[path].parts)]
     if not shown:
         raise ImageError(
             f"no image in the folder {str(top)!r} and its subfolders; looked for "
-            f"{', '.join(IMAGE_SUFFIXES)}"
+            f"{', '.join(IMAGE_SUFFIXES)}; give another folder, or the files themselves"
         )
     shown.sort(key=lambda path: _folder_order(found[path]))
     return [ImageFile(path, _as_text(found[path].as_posix()), True) for path in shown]
@@ -261,6 +266,8 @@ def _check_exists(path: Path) -> None:
 def _check_file(path: Path) -> None:
     _check_exists(path)
     if path.is_dir():
-        raise ImageError(f"{str(path)!r} is a folder, not an image, or cannot be listed")
+        raise ImageError(
+            f"{str(path)!r} is a folder, not an image, or cannot be listed; give an image file"
+        )
     if not path.is_file():
         raise ImageError(f"{str(path)!r} is a pipe or a device, not a file; save the image first")

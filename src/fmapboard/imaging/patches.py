@@ -17,6 +17,7 @@ from rich.table import Table
 from torch import Tensor, nn
 
 from fmapboard.errors import CaptureError, log, writing
+from fmapboard.image_passes import NOTHING_RAN
 from fmapboard.imaging.forward_inputs import ForwardInputs
 from fmapboard.imaging.read_images import ReadImages, given_images
 from fmapboard.imaging.visualize import AllImages, Drawing, batched, check_run, draw_folder
@@ -149,7 +150,7 @@ def find_patches(
             search.add(given, pictures, [names[number] for number in own])
     found = Patches(search.result())
     if not found:
-        raise CaptureError("no selected layer ran, or none returned a tensor")
+        raise CaptureError(NOTHING_RAN)
     ran = {one.layer_call.layer for one in found.values()}
     found.images = AllImages(search.images, search.nan, search.infinite, ran=ran)
     found.left_out = tuple(images.left_out)

@@ -198,7 +198,8 @@ class ReadImages:
         if self.left_out:
             raise FmapboardError(
                 f"{len(self.left_out):,} of {len(self.sources):,} files could not be read and were "
-                "left out; everything else is done"
+                "left out, see above; everything else is done. Repair or remove them, and run this "
+                "again"
             )
 
 
@@ -219,7 +220,10 @@ def given_images(
         normalization = checked_normalization(normalization)
     if isinstance(images, Tensor):
         if transform is not None:
-            raise ConfigurationError("transform= is for image files and PIL images, not tensors")
+            raise ConfigurationError(
+                "transform= is for image files and PIL images, not tensors; pass the transformed "
+                "tensors without it"
+            )
         batch = images[None] if images.dim() == 3 else images
         if batch.dim() < 3 or len(batch) == 0:
             raise ConfigurationError(

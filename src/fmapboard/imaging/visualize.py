@@ -615,7 +615,10 @@ def logged_for(
         yield logdir
         return
     if isinstance(logdir, RemoteDirectory):
-        raise ConfigurationError(f"a report needs a local log directory, not {logdir}")
+        raise ConfigurationError(
+            f"a report needs a local log directory, not {logdir}: give the path of one as log_dir= "
+            "(--logdir), or none"
+        )
     with tempfile.TemporaryDirectory(prefix="fmapboard-report-") as folder:
         place = Path(folder) / "visualize" if logdir is None else logdir
         yield place

@@ -221,7 +221,8 @@ def placed(
             return rest | {"writer": wandb()}
         if shares:
             raise ConfigurationError(
-                "share_writer=True: the framework has no TensorBoard logger and no W&B run"
+                "share_writer=True: the framework has no TensorBoard logger and no W&B run; give "
+                "it one, or pass log_dir= instead"
             )
         log_dir = str(log_directory(own_dir) / str(default_log_dir()))
         if wandb is not None and rank() == 0 and not wandb_follows():

@@ -240,7 +240,9 @@ def _channels(given: Any) -> tuple[int, ...] | slice | None:
             f"channels={given!r}: expected numbers of channels, counted from 0, such as [3, 17]"
         )
     if len(set(chosen)) < len(chosen):
-        raise ConfigurationError(f"channels={given!r}: a channel is listed twice")
+        raise ConfigurationError(
+            f"channels={given!r}: a channel is listed twice; list each one once"
+        )
     return chosen
 
 
@@ -326,7 +328,10 @@ class ChangeHook(InertInCopies):
             chosen = next(iter(tensors(value)), None)
         if chosen is None:
             verb = "receives" if is_input else "returned"
-            raise ConfigurationError(f"{self.name!r} {verb} no tensor that could be changed")
+            raise ConfigurationError(
+                f"{self.name!r} {verb} no tensor that could be changed; name a layer inside or "
+                "behind it"
+            )
         if self._where == "gradients":
             changed = self._with_gradient(module, chosen)
         else:
@@ -440,7 +445,11 @@ class Intervention:
             return
         unused = [hook.name for hook in self._hooks if not hook.was_called]
         for name in dict.fromkeys(unused):
-            log.warning("intervene: %r was not called, so nothing was changed there", name)
+            log.warning(
+                "intervene: %r was not called, so nothing was changed there; name a layer that "
+                "fmapboard.layers(model, x) shows with an output",
+                name,
+            )
 
     def _in_order(self) -> list[_Planned]:
         """The changes in the order in which their hooks are installed.

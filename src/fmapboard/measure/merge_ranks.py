@@ -97,7 +97,10 @@ class RankExchange:
             shares = self._gather(own)
             steps = sorted({step for step, _ in shares})
             if len(steps) > 1:
-                raise CaptureError(f"the ranks are at different steps: {steps}")
+                raise CaptureError(
+                    f"the ranks are at different steps: {steps}; give every rank the same every= "
+                    "and start_step=, and let all of them take every step"
+                )
         except Exception as error:
             self._has_failed = True
             self._warn.error(

@@ -121,7 +121,10 @@ def select(
     if callable(layers) and not isinstance(layers, type):
         kept = {name: module for name, module in own.named.items() if layers(name, module)}
         count = len(own.named)
-        nothing = f"the predicate layers={layers!r} accepts none of the {count} modules{own.hint}"
+        nothing = (
+            f"the predicate layers={layers!r} accepts none of the {count} modules{own.hint}; it is "
+            "called with the name and the module, and fmapboard.layers(model) lists both"
+        )
     else:
         choices = [layers] if isinstance(layers, _SINGLE) else _listed(layers)
         excluded = [c[1:] for c in choices if isinstance(c, str) and c.startswith("!")]
@@ -130,7 +133,8 @@ def select(
         chosen = {n for n in chosen if not any(fnmatchcase(n, glob) for glob in excluded)}
         kept = {name: module for name, module in own.named.items() if name in chosen}
         nothing = (
-            f"layers={layers!r} selects no layer: every matching layer is excluded by a '!' pattern"
+            f"layers={layers!r} selects no layer: every matching layer is excluded by a '!' "
+            "pattern; leave out a pattern with '!', or make it narrower"
         )
     if not kept and not has_taps():
         raise LayerNotFound(nothing)
@@ -413,7 +417,7 @@ class _Capturable:
         if issubclass(kind, CONVOLUTIONS) and not is_of_torch:
             raise LayerNotFound(
                 f"no layer is a torch.nn.{kind.__name__}: the model's convolutions are of the "
-                f"type {_types(own)}{self.hint}"
+                f"type {_types(own)}{self.hint}; name that class, or omit layers="
             )
         raise self._not_found(kind.__name__)
 

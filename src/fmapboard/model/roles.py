@@ -95,7 +95,7 @@ def roles(model: nn.Module, chosen: bool | str) -> dict[str, Role]:
 def _matching(known: Mapping[str, Role], glob: str) -> dict[str, Role]:
     matching = [name for name in known if fnmatchcase(name, glob)]
     if not matching:
-        near = closest(glob, known)
+        near = closest(glob, known) or "; for the names: fmapboard.layers(model)"
         raise LayerNotFound(f"attribution={glob!r} matches none of {len(known)} modules{near}")
     active = [name for name in matching if known[name] == "activation"]
     linear: dict[str, Role] = {n: "linear" for n, role in known.items() if role == "linear"}

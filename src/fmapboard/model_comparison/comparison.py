@@ -46,7 +46,7 @@ def compared(model_a: nn.Module, model_b: nn.Module, batches: Iterable[Arguments
             found = Comparison(models, arguments)
         found.measure(arguments)
     if found is None:
-        raise ConfigurationError("no images to compare the models on")
+        raise ConfigurationError("no images to compare the models on; give at least one")
     return found
 
 
@@ -86,7 +86,8 @@ class Comparison:
         if not self._partners:
             raise ConfigurationError(
                 f"no layer of model_a ({len(calls_a)} run) can be paired with one of model_b "
-                f"({len(calls_b)} run): neither names nor types and shapes agree"
+                f"({len(calls_b)} run): neither names nor types and shapes agree; compare a "
+                "network with a port, or with another checkpoint, of its own architecture"
             )
         layers_a = _layers(calls_a)
         layers_b = _layers(calls_b)

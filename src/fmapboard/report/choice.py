@@ -6,7 +6,7 @@ import bisect
 import fnmatch
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from fmapboard.errors import LayerNotFound, closest
+from fmapboard.errors import LayerNotFound, closest, few
 from fmapboard.formats.overview import KINDS
 from fmapboard.formats.tab_records import PLUGIN_NAME
 from fmapboard.plugin.tag_names import layer_of, overview_of
@@ -131,12 +131,14 @@ def matching(patterns: Sequence[str], names: Sequence[str]) -> set[str]:
     for pattern in patterns:
         found = set(fnmatch.filter(names, pattern.removeprefix("!")))
         if not found:
-            near = closest(pattern, names)
+            near = closest(pattern, names) or f"; the first ones: {few(names)}"
             raise LayerNotFound(f"no layer matches {pattern!r} among {len(names)}{near}")
         if pattern.startswith("!"):
             chosen -= found
         else:
             chosen |= found
     if not chosen:
-        raise LayerNotFound(f"no layer is left of {len(names)}: {', '.join(patterns)}")
+        raise LayerNotFound(
+            f"no layer is left of {len(names)}: {', '.join(patterns)}; leave out a pattern with '!'"
+        )
     return chosen

@@ -34,7 +34,7 @@ _TEXTS = {
     "eager": 'compiled="eager": logged steps run uncompiled, so training is not bitwise the same '
     "as without fmapboard; without this option it is",
     "gone": "step {step}: these layers are no longer part of the model and are not logged any "
-    "more: {names}",
+    "more: {names}; to log what replaced them, call fmapboard.watch() again",
     "unread sparse": "step {step}: these layers return sparse tensors, which are not logged: "
     "{names}; to log them, return dense ones (Tensor.to_dense)",
     "unread nested": "step {step}: these layers return nested tensors, which are not logged: "

@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 from tensorboard.compat.proto import event_pb2
 
-from fmapboard.errors import WriteError, log, writing
+from fmapboard.errors import WriteError, log, not_written, writing
 from fmapboard.formats import framing
 from fmapboard.writers.remote import RemoteDirectory, RemoteFile, make_directory
 from fmapboard.writers.trackers import begun_for_trackers
@@ -87,8 +87,7 @@ class LocalFile:
             with contextlib.suppress(OSError, ValueError):  # the device may be gone
                 self._file.seek(end)
                 self._file.truncate()  # no reader would get past an incomplete record
-            why = getattr(error, "strerror", None) or error
-            raise WriteError(f"cannot write {self.path}: {why}") from error
+            raise not_written(str(self.path), error) from error
 
     def is_gone(self) -> bool:
         """True if the file was deleted or moved: its path has no file or another one."""

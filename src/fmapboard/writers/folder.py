@@ -9,7 +9,7 @@ import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fmapboard.errors import WriteError
+from fmapboard.errors import not_written
 from fmapboard.records import LoggedStep
 from fmapboard.render import png
 from fmapboard.render.grid import enlargement
@@ -122,7 +122,7 @@ def store(path: Path, data: bytes) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)
-        raise WriteError(f"cannot write {path}: {error.strerror or error}") from error
+        raise not_written(str(path), error) from error
 
 
 def file_stem(layer: str) -> str:

@@ -220,7 +220,10 @@ class Pipeline:
         return state, checked
 
     def _check_failed(self, kind: str, error: str) -> None:
-        self._warn.warn(f"check {kind}", f"check {kind}: {error}; the other checks go on")
+        self._warn.warn(
+            f"check {kind}",
+            f"check {kind}: {error}; the other checks go on. Correct it, or leave it out (checks=)",
+        )
 
     def _with_queue(self, data: StepData, waited_ms: float) -> StepData:
         """Add the time that training waited and, if steps may be dropped, how many were."""
@@ -252,7 +255,8 @@ class Pipeline:
             if not self._sides:
                 limit = f"max_bytes_per_step={self._max_bytes}"
                 text = f"{limit}: even without pictures a step takes {size} bytes"
-                self._warn.warn("max_bytes_per_step", text)
+                advice = "raise the limit, or watch fewer layers (layers=)"
+                self._warn.warn("max_bytes_per_step", f"{text}; {advice}")
                 return state, step
             self._side, *rest = self._sides
             self._sides = tuple(rest)

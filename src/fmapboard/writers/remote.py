@@ -126,9 +126,10 @@ class RemoteDirectory:
             if isinstance(error, ValueError) or type(error).__name__ == "UnimplementedError":
                 raise ConfigurationError(
                     f"log_dir={self.url!r}: no file system for {scheme}:// is known to "
-                    "TensorBoard's file layer (fsspec, or TensorFlow where it is installed)"
+                    "TensorBoard's file layer (fsspec, or TensorFlow where it is installed); "
+                    "install the package of fsspec for it, or give another log_dir"
                 ) from error
-            raise WriteError(f"cannot write to {self.url}: {first_line(error)}") from error
+            raise _not_written(f"to {self.url}", error) from error
 
     def names(self) -> list[str]:
         """Names of the files in the directory; empty if it cannot be listed."""
@@ -159,7 +160,12 @@ class RemoteDirectory:
             with _gfile().GFile(f"{self.url}/{name}", "wb") as file:
                 file.write(content)
         except Exception as error:
-            raise WriteError(f"cannot write {self.url}/{name}: {first_line(error)}") from error
+            raise _not_written(f"{self.url}/{name}", error) from error
+
+
+def _not_written(what: str, error: Exception) -> WriteError:
+    advice = "check the address and your permissions there"
+    return WriteError(f"cannot write {what}: {first_line(error)}; {advice}")
 
 
 class RemoteFile:

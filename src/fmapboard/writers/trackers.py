@@ -217,7 +217,8 @@ def _is_replaced(kind: type, home: ModuleType) -> bool:
 
 def _warn(tracker: str, error: Exception) -> None:
     log.warning(
-        "an experiment tracker (%s) receives no feature maps (%s); the event file is complete",
+        "an experiment tracker (%s) receives no feature maps (%s); the event file is complete. "
+        "To have them in the tracker, log that file as an artifact at the end",
         tracker,
         error_text(error),
     )

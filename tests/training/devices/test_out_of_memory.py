@@ -117,6 +117,7 @@ def test_steps_without_memory_are_tried_less_and_less_and_training_is_the_same(
     assert "step 0 is not logged; training continues" in first
     assert "watch fewer layers" in first
     assert last.startswith("fmapboard: step 30: fmapboard ran out of memory 5 times in a row")
+    assert last.endswith("call watch() again, with fewer layers (layers=) or less of each")
 
 
 @pytest.mark.usefixtures("errors_are_only_logged")

@@ -170,7 +170,10 @@ def test_what_is_not_watched_is_named_once(caplog: pytest.LogCaptureFixture) -> 
 
 
 def test_a_type_of_torch_in_a_model_with_own_convolutions_only_names_those() -> None:
-    said = "no layer is a torch.nn.Conv2d: the model's convolutions are of the type Conv2d, UpLayer"
+    said = (
+        "no layer is a torch.nn.Conv2d: the model's convolutions are of the type Conv2d, UpLayer; "
+        "name that class, or omit layers="
+    )
     with pytest.raises(LayerNotFound, match=said):
         fmapboard.kernel_groups(nn.Sequential(Conv2d(3, 4), UpLayer(4, 4)), nn.Conv2d)
 

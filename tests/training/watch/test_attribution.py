@@ -109,6 +109,8 @@ def test_another_value_is_refused(value: Any) -> None:
 def test_a_glob_that_matches_nothing_is_refused_with_similar_names() -> None:
     with pytest.raises(LayerNotFound, match=r"attribution='3.rely' matches none of .*3\.relu"):
         fmapboard.watch(residual_network(), writer=MemoryWriter(), attribution="3.rely")
+    with pytest.raises(LayerNotFound, match=r"modules; for the names: fmapboard\.layers\(model\)$"):
+        fmapboard.watch(residual_network(), writer=MemoryWriter(), attribution="xyzzy")
 
 
 class Functional(nn.Module):

@@ -61,6 +61,7 @@ def test_a_budget_that_the_numbers_alone_exceed_omits_pictures_and_warns_once(
     assert said.startswith(
         "fmapboard: max_bytes_per_step=10000: even without pictures a step takes "
     )
+    assert said.endswith(" bytes; raise the limit, or watch fewer layers (layers=)")
 
 
 def planes(side: int, channels: int) -> Planes:

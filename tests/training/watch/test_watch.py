@@ -297,7 +297,10 @@ def test_a_layer_that_is_replaced_after_watch_is_followed(
     assert {"feature_maps_8x8x1x1/relu.0", "dead_channels/relu.1"} <= tags(kept.steps[2])
     assert "feature_maps_8x3x7x7/stem" in tags(kept.steps[3])
     (said,) = [record.message for record in caplog.records]
-    assert said.endswith("no longer part of the model and are not logged any more: inner.0.0")
+    assert said.endswith(
+        "no longer part of the model and are not logged any more: inner.0.0; to log what replaced "
+        "them, call fmapboard.watch() again"
+    )
 
 
 def test_without_update_ratios_every_other_scalar_is_logged() -> None:

@@ -182,3 +182,4 @@ def test_a_tap_has_no_input_and_one_that_was_not_called_is_named(
     with intervene(model, gradients={"d": silence()}):
         model(images())
     assert "intervene: 'd' was not called" in caplog.text
+    assert "name a layer that fmapboard.layers(model, x) shows with an output" in caplog.text

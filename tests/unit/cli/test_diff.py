@@ -120,7 +120,8 @@ def test_files_of_a_folder_that_cannot_be_read_are_left_out_and_listed(
         assert left_out in err
         assert "left out: a.png: cannot read the image 'photos/a.png': " in err
         assert err.splitlines()[-1] == (
-            "fmapboard: 2 of 4 files could not be read and were left out; everything else is done"
+            "fmapboard: 2 of 4 files could not be read and were left out, see above; everything "
+            "else is done. Repair or remove them, and run this again"
         )
     assert {path.parent.name for path in Path("maps/a").rglob("*.png")} == {"step0", "step1"}
     status, _, err = diff(capsys, "a.pt", "b.pt", *MODEL, "broken")
@@ -242,7 +243,7 @@ def test_an_error_that_nobody_expects_does_not_exit_like_a_difference(
         (("a.pt", "a.pt"), "Missing option '--model'"),
         (("a.pt", "a.pt", *MODEL, "--tolerance", "-1"), "-1.0 is not in the range"),
         (("a.pt", "a.pt", *MODEL, "--out", "m", "--layers", "x"), "no layer matches 'x'"),
-        (("a.pt", "a.pt", *MODEL, "--device", "nonsense"), "--device 'nonsense' cannot be used"),
+        (("a.pt", "a.pt", *MODEL, "--device", "nonsense"), "; --device cpu always can"),
         (("a.pt", "a.pt", "--model", "diffed_nets:build", "--input-size", "2"), "model_a cannot"),
     ],
 )

@@ -61,7 +61,8 @@ def test_help_and_version_do_not_import_torch(option: str) -> None:
 
 def test_an_error_of_the_module_is_one_line_with_the_commands_exit_code(tmp_path: Path) -> None:
     done = run(*MODULE, "serve", "nowhere", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (2, "fmapboard: no such directory: nowhere\n")
+    said = "no such directory: nowhere; give the log_dir of fmapboard.watch, or one above it"
+    assert (done.returncode, done.stderr) == (2, f"fmapboard: {said}\n")
     done = run(*MODULE, "serv", cwd=tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
 

@@ -176,7 +176,10 @@ def test_every_error_is_one_line_and_an_exit_code(
 def test_an_error_of_the_installed_command_is_one_line_on_stderr(tmp_path: Path) -> None:
     done = run_installed("fmapboard", "serve", "nowhere", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "fmapboard: no such directory: nowhere\n"
+    assert done.stderr == (
+        "fmapboard: no such directory: nowhere; give the log_dir of fmapboard.watch, or one above "
+        "it\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,11 @@ def test_a_remote_directory_goes_to_tensorboard_as_it_was_typed() -> None:
             "fmapboard: Invalid value for '--logdir' / '--log-dir': this must be a local folder, "
             "not 'gs://bucket/runs'",
         ),
-        (["serve", "missing"], "fmapboard: no such directory: missing"),
+        (
+            ["serve", "missing"],
+            "fmapboard: no such directory: missing; give the log_dir of fmapboard.watch, or one "
+            "above it",
+        ),
     ],
 )
 def test_an_unusable_directory_is_reported_and_none_is_created(

@@ -74,6 +74,8 @@ def test_a_part_of_the_layers_can_be_listed() -> None:
     )
     with pytest.raises(LayerNotFound, match="no layer '3'; there are: "):
         table["3"]
+    with pytest.raises(LayerNotFound, match="no layer 'xyz'; print the table for the names"):
+        fmapboard.layers(nn.Sequential(*[nn.ReLU() for _ in range(9)]))["xyz"]
     with pytest.raises(LayerNotFound, match="no layer matches 'x'"):
         fmapboard.layers(model, only="x")
 

@@ -108,7 +108,8 @@ def test_a_vector_is_not_averaged_and_without_an_image_there_is_no_thumbnail(
     [
         ("rellu", None, "no layer 'rellu' among 3; closest: relu"),
         ("relu", "png", "embedding needs a local run directory for the files that TensorBoard's"),
-        ("relu.call3", None, "layer 'relu.call3' did not run, or returned no tensor"),
+        ("xyzzyx", None, "no layer 'xyzzyx' among 3; there are: "),
+        ("relu.call3", None, "did not run, or returned no tensor; name another layer as embedd"),
     ],
 )
 def test_what_cannot_be_embedded_is_refused(

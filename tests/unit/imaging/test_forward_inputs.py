@@ -171,7 +171,7 @@ def test_an_input_is_given_once(here: Path) -> None:
     for given in ("depth=one.pt", "nets_of_inputs:both"):
         with pytest.raises(ConfigurationError, match=f"--input '{given}': it is given already"):
             inputs_from([given] * 2, 1, [])
-    with pytest.raises(ConfigurationError, match="it is given already"):
+    with pytest.raises(ConfigurationError, match="it is given already; give it once"):
         inputs_from(["depth=one.pt"], 1, ["depth=3"])
 
 

@@ -31,7 +31,7 @@ def test_a_truncated_file_is_an_error_that_names_it(
 
 def test_a_file_of_zero_bytes_is_not_an_image(tmp_path: Path) -> None:
     (tmp_path / "a.png").touch()
-    with pytest.raises(ImageError, match=r"a\.png' is not an image that Pillow can read"):
+    with pytest.raises(ImageError, match=r"a\.png' is not an image that Pillow can read; save"):
         read_image(tmp_path / "a.png")
 
 
@@ -114,7 +114,7 @@ def test_a_decoders_message_of_several_lines_becomes_one_line(
 
     path = saved(noise(), tmp_path / "a.png")
     monkeypatch.setattr(Image, "open", fail)
-    with pytest.raises(ImageError, match=r"cannot read the image .*a\.png': two lines$"):
+    with pytest.raises(ImageError, match=r"cannot read the image .*a\.png': two lines; copy or"):
         read_image(path)
 
 

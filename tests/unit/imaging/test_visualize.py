@@ -201,7 +201,7 @@ def test_list_prints_the_table_and_with_an_image_the_output_shapes(
         (torch.rand(1, 3, 8, 8), {"depth": -1}, ConfigurationError, "depth=-1"),
         (torch.rand(1, 3, 8, 8), {"target": 1}, ConfigurationError, "target= needs attribution"),
         (torch.rand(1, 3, 8, 8), {"layers": "x"}, LayerNotFound, "no layer matches 'x'"),
-        (torch.rand(1, 3, 8, 8), {"transform": abs}, ConfigurationError, "transform= is for"),
+        (torch.rand(1, 3, 8, 8), {"transform": abs}, ConfigurationError, "; pass the transf"),
     ],
 )
 def test_mistakes_are_refused_before_anything_is_written(

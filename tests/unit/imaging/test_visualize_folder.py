@@ -117,9 +117,10 @@ def mixed(folder: Path) -> Path:
     return folder
 
 
-LEFT_OUT = """\
-left out: also.jpg: 'photos/also.jpg' is not an image that Pillow can read
-left out: class1/notes.jpg: 'photos/class1/notes.jpg' is not an image that Pillow can read
+UNREADABLE = "is not an image that Pillow can read; save it as PNG"
+LEFT_OUT = f"""\
+left out: also.jpg: 'photos/also.jpg' {UNREADABLE}
+left out: class1/notes.jpg: 'photos/class1/notes.jpg' {UNREADABLE}
 """
 READ = [
     "photo0.png", "photo4.png", "photo5.png", "class0/photo1.png", "class0/photo2.png",
@@ -133,7 +134,8 @@ def test_a_folder_is_searched_with_its_subfolders_and_broken_files_are_left_out_
     assert visualize("photos", "--logdir", "run", "--out", "maps", "--batch-size", "3") == 1
     printed = capsys.readouterr()
     assert printed.err == LEFT_OUT + (
-        "visualize: 2 of 8 files could not be read and were left out; everything else is done\n"
+        "visualize: 2 of 8 files could not be read and were left out, see above; everything else "
+        "is done. Repair or remove them, and run this again\n"
     )
     assert printed.out.splitlines()[-1].startswith("6 of 8 images; no NaN; no infinity")
     folders = {Path(name).parent.as_posix() for name in pictures("maps")}

@@ -110,7 +110,8 @@ def test_a_selection_of_which_no_layer_ran_is_an_error(
 ) -> None:
     assert visualize(*MODEL, "--layers", "unused", "--out", "maps") == 1
     assert capsys.readouterr().err == (
-        "visualize: no selected layer ran, or none returned a tensor\n"
+        "visualize: no selected layer ran, or none returned a tensor; select others with layers= "
+        "(--layers): fmapboard.layers(model, images) shows which ones run\n"
     )
     net = importlib.import_module("telling_nets").Net()
     with pytest.raises(CaptureError, match="no selected layer ran"):

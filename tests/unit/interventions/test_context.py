@@ -286,7 +286,8 @@ def test_a_layer_that_was_not_called_is_reported(caplog: pytest.LogCaptureFixtur
     with intervene(model, {"0": silence(), "2": silence()}):
         model[2](torch.ones(1, 4, 3, 3))
     assert [record.getMessage() for record in caplog.records] == [
-        "fmapboard: intervene: '0' was not called, so nothing was changed there"
+        "fmapboard: intervene: '0' was not called, so nothing was changed there; name a layer that "
+        "fmapboard.layers(model, x) shows with an output"
     ]
     caplog.clear()
     with pytest.raises(ValueError), intervene(model, {"0": silence()}):  # noqa: PT011

@@ -137,7 +137,7 @@ def test_channels_that_are_no_numbers_from_0_are_refused(channels: Any) -> None:
 
 
 def test_other_invalid_arguments_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match="a channel is listed twice"):
+    with pytest.raises(ConfigurationError, match="a channel is listed twice; list each one once"):
         silence([3, 17, 3])
     with pytest.raises(ConfigurationError, match=r"scale\('2'\): expected a number or a tensor"):
         scale("2")  # type: ignore[arg-type]

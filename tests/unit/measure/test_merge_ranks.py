@@ -98,7 +98,7 @@ def test_different_steps_are_not_merged(caplog: pytest.LogCaptureFixture) -> Non
     assert exchange.merged(7, parts) == parts
     assert exchange.merged(9, parts) == parts
     assert len(others.received) == 1
-    assert "the ranks are at different steps: [7, 8]" in caplog.text
+    assert "the ranks are at different steps: [7, 8]; give every rank the same " in caplog.text
 
 
 @pytest.mark.usefixtures("errors_are_only_logged")

@@ -254,5 +254,7 @@ def test_invalid_arguments_are_rejected() -> None:
         fmapboard.diff(net, {}, IMAGES)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match=r"images='photo.jpg': expected tensors"):
         fmapboard.diff(net, net, "photo.jpg")
-    with pytest.raises(ConfigurationError, match=r"no layer of model_a .7 run. can be paired"):
+    with pytest.raises(
+        ConfigurationError, match=r"no layer of model_a .7 run. can be paired.*own arch"
+    ):
         fmapboard.diff(nn.Sequential(*[nn.Tanh() for _ in range(7)]), nn.Conv2d(3, 4, 3), IMAGES)

@@ -144,6 +144,10 @@ def test_layers_are_chosen_by_globs_and_a_glob_without_match_is_an_error() -> No
     assert matching(["!head"], names) == {"layer1.conv", "layer1.down"}
     with pytest.raises(LayerNotFound, match=r"no layer matches 'heat' among 3; closest: head"):
         matching(["heat"], names)
+    with pytest.raises(
+        LayerNotFound, match="no layer matches 'x' among 7; the first ones: 0, 1, 2"
+    ):
+        matching(["x"], [str(number) for number in range(7)])
 
 
 def test_a_layer_that_runs_at_few_steps_keeps_its_last_one(tmp_path: Path) -> None:
@@ -191,7 +195,7 @@ def test_to_fit_steps_are_left_out_first_then_layers(run: Path, tmp_path: Path) 
     [
         ("events.out.tfevents.1.a.2.fmapboard", {}, "has the name of an event file"),
         ("a.html", {"max_mb": float("inf")}, "max_mb=inf"),
-        ("a.html", {"layers": ["!*"]}, "no layer is left"),
+        ("a.html", {"layers": ["!*"]}, "no layer is left of 2: !.; leave out a pattern with"),
     ],
     ids=["event file", "no limit", "no layer"],
 )

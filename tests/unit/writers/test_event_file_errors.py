@@ -72,7 +72,8 @@ def test_a_full_disk_loses_only_the_step_being_written(
     writer.write(step_of(0))
     whole = writer.path.stat().st_size
     disk.full = True
-    with pytest.raises(WriteError, match=r"cannot write .*tfevents.*: No space left on device"):
+    full = r"cannot write .*tfevents.*: No space left on device; free some space there"
+    with pytest.raises(WriteError, match=full):
         writer.write(step_of(1))
     assert writer.path.stat().st_size == whole, "the file ends after the last complete record"
     assert steps_in(writer.path) == [0]

@@ -223,9 +223,10 @@ def test_a_store_that_does_not_answer_loses_only_the_step_being_written(
 ) -> None:
     writer = TensorBoardWriter(url)
     monkeypatch.setattr(ObjectStore, "broken", True)
-    with pytest.raises(WriteError, match=r"cannot write objects://.*: the store does not answer"):
+    said = "the store does not answer; check the address and your permissions there"
+    with pytest.raises(WriteError, match=f"cannot write objects://.*: {said}"):
         writer.write(step_of(0))
-    with pytest.raises(WriteError, match="the store does not answer"):
+    with pytest.raises(WriteError, match=said):
         TensorBoardWriter(f"{url}/other")
     monkeypatch.setattr(ObjectStore, "broken", False)
     writer.write(step_of(1))
@@ -252,7 +253,8 @@ def test_an_unknown_kind_of_url_is_refused(tmp_path: Path, monkeypatch: pytest.M
         fmapboard.watch(nn.Conv2d(1, 1, 1), "nosuch://bucket/run")
     assert str(error.value) == (
         "log_dir='nosuch://bucket/run': no file system for nosuch:// is known to TensorBoard's "
-        "file layer (fsspec, or TensorFlow where it is installed)"
+        "file layer (fsspec, or TensorFlow where it is installed); install the package of fsspec "
+        "for it, or give another log_dir"
     )
     assert list(tmp_path.iterdir()) == []
 

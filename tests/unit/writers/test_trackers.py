@@ -78,7 +78,8 @@ def test_a_failing_tracker_loses_only_its_own_copy(
     assert steps_in(path) == [0, 1]
     assert [record.getMessage() for record in caplog.records] == [
         f"fmapboard: an experiment tracker ({__name__}) receives no feature maps "
-        f"(RuntimeError: {why}); the event file is complete"
+        f"(RuntimeError: {why}); the event file is complete. To have them in the tracker, log that "
+        "file as an artifact at the end"
         for why in ("no network", "no server")
     ]
 

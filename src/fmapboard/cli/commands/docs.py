@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.markdown import Markdown
 
-from fmapboard.errors import ConfigurationError, closest
+from fmapboard.errors import ConfigurationError, closest, few
 from fmapboard.printing import console
 
 _HEADING = re.compile(r"^(#+) (.*)$")
@@ -69,7 +69,8 @@ def section(page: str, anchor: str) -> str:
             headings.append((number, len(heading[1]), own))
     known = [own for _, _, own in headings]
     if anchor.lower() not in known:
-        raise ConfigurationError(f"no section {anchor!r}{closest(anchor, known)}")
+        near = closest(anchor, known) or f"; its first ones: {few(known, 6)}"
+        raise ConfigurationError(f"no section {anchor!r}{near}")
     (begin, level, _), *later = headings[known.index(anchor.lower()) :]
     end = next((number for number, other, _ in later if other <= level), len(lines))
     return "\n".join(lines[begin:end])

@@ -54,7 +54,8 @@ def run_server(
         FmapboardError: TensorBoard failed.
     """
     if isinstance(logdir, Path) and not logdir.is_dir():
-        raise ConfigurationError(f"no such directory: {logdir}{nearby(logdir)}")
+        advice = nearby(logdir) or "; give the log_dir of fmapboard.watch, or one above it"
+        raise ConfigurationError(f"no such directory: {logdir}{advice}")
     opens = open_browser and sys.stdout.isatty() and can_open_browser(os.environ, sys.platform)
     command = server_command(logdir, port, opens=opens)
     sys.stdout.flush()
@@ -62,7 +63,10 @@ def run_server(
         os.execv(command[0], command)  # signals reach the server itself; no child is left behind
     code = subprocess.call(command)
     if code:
-        raise FmapboardError(f"TensorBoard ended with exit code {code}")
+        raise FmapboardError(
+            f"TensorBoard ended with exit code {code}; above is what it says, and fmapboard doctor "
+            "examines the installation"
+        )
 
 
 def can_open_browser(environ: Mapping[str, str], platform: str) -> bool:

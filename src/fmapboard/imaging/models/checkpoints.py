@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 
-from fmapboard.errors import CheckpointError, closest, few, one_line
+from fmapboard.errors import CheckpointError, closest, few, nearby, one_line
 from fmapboard.imaging.images import natural_order
 from fmapboard.imaging.models.weight_files import read_file
 
@@ -67,7 +67,10 @@ def read_state_dict(path: Path, expected_keys: Collection[str], *, key: str | No
     part = raw if key is None else chosen(raw, key)
     found = find(part, expected_keys)
     if not found.tensors:
-        raise CheckpointError(f"no named tensors in {str(path)!r}; its keys: {few(list(part))}")
+        raise CheckpointError(
+            f"no named tensors in {str(path)!r}; its keys: {few(list(part))}; save "
+            "weights with torch.save(model.state_dict(), file)"
+        )
     return found
 
 
@@ -89,7 +92,8 @@ def load_checkpoint(model: nn.Module, path: Path, *, key: str | None = None) -> 
     if not own.keys() & state.keys():
         raise CheckpointError(
             f"{str(path)!r} does not fit: none of its {len(state)} names ({few(list(state), 2)}) "
-            f"is among the model's {len(own)} ({few(list(own), 2)})"
+            f"is among the model's {len(own)} ({few(list(own), 2)}); give the network that the "
+            "file was saved from as --model, or the part of the file as --checkpoint-key"
         )
     # Layers read the version of their format from `_metadata`; without an entry in the file, the
     # model's own, current, version is assumed.
@@ -301,7 +305,9 @@ def series_of(pattern: Path | None) -> list[Checkpoint]:
         return []
     paths = sorted(map(Path, glob.glob(str(pattern))), key=natural_order)
     if not paths:
-        raise CheckpointError(f"no checkpoint matches {str(pattern)!r}")
+        near = "" if glob.has_magic(str(pattern.parent)) else nearby(pattern)
+        advice = near or "; write it as the files are named, such as --checkpoint 'ckpt_*.pt'"
+        raise CheckpointError(f"no checkpoint matches {str(pattern)!r}{advice}")
     found = [step_in(path.name) for path in paths]
     steps = [step for step in found if step is not None]
     if len(set(steps)) < len(paths):

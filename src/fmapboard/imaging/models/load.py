@@ -255,7 +255,8 @@ def _build(
         if not hasattr(config, argument):
             near = closest(argument, config.to_dict())
             raise ConfigurationError(
-                f"--model-arg {argument}: {type(config).__name__} has no such attribute{near}"
+                f"--model-arg {argument}: {type(config).__name__} has no such attribute"
+                f"{near or '; leave it out'}"
             )
     # The class that `save_pretrained` recorded, if it is a model of transformers.
     names = getattr(config, "architectures", None) or ()
@@ -297,7 +298,9 @@ def load_model(request: ModelRequest) -> LoadedModel:
         MissingExtra: timm or transformers is needed and not installed.
     """
     if request.input_size is not None and (request.resize, request.crop) != (None, None):
-        raise ConfigurationError("--input-size excludes --resize and --crop")
+        raise ConfigurationError(
+            "--input-size excludes --resize and --crop: give it alone, or those without it"
+        )
     request = _with_weights_as_checkpoint(request)
     file = request.checkpoint
     if request.checkpoint_key is not None and file is None:
@@ -342,7 +345,7 @@ def _built(request: ModelRequest) -> LoadedModel:
         )
     if name == "demo":
         if request.call.kwargs:
-            raise ConfigurationError("the demo network takes no --model-arg")
+            raise ConfigurationError("the demo network takes no --model-arg; leave it out")
         model = DemoNetwork() if request.weights == "none" else load_trained()
         return LoadedModel(model, request.spec, demo_preprocessing(), classes=CLASSES)
     if name.startswith("timm:"):
@@ -371,6 +374,6 @@ def device_named(name: str) -> torch.device:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise ConfigurationError(
-            f"--device {name!r} cannot be used: {first_line(error)}"
+            f"--device {name!r} cannot be used: {first_line(error)}; --device cpu always can"
         ) from error
     return device

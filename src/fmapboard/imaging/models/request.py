@@ -50,7 +50,8 @@ def call_factory(call: Call) -> nn.Module:
         ) from error
     if not isinstance(model, nn.Module):
         raise ConfigurationError(
-            f"{call.name!r} returned a {type(model).__name__}, not a torch.nn.Module"
+            f"{call.name!r} returned a {type(model).__name__}, not a torch.nn.Module; name the "
+            "network's class, or a function that returns one"
         )
     return model
 
@@ -82,15 +83,18 @@ def imported(spec: str, kind: str = "callable") -> Any:
         absent = error.name if isinstance(error, ModuleNotFoundError) else None
         if absent is not None and f"{module_name}.".startswith(f"{absent}."):
             raise UnknownModel(
-                f"no module {absent!r} (for {spec!r}) in {here!r} or on Python's path"
+                f"no module {absent!r} (for {spec!r}) in {here!r} or on Python's path; change to "
+                "the folder that holds it, or set PYTHONPATH to that"
             ) from error
         raise ConfigurationError(
-            f"importing {module_name!r} (for {spec!r}) failed: {one_line(error)}"
+            f"importing {module_name!r} (for {spec!r}) failed: {one_line(error)}; for the "
+            f'traceback, run: python -c "import {module_name}"'
         ) from error
     try:
         return functools.reduce(getattr, attribute.split("."), module)
     except AttributeError as error:
-        near = closest(attribute, [name for name in dir(module) if not name.startswith("_")])
+        public = [name for name in dir(module) if not name.startswith("_")]
+        near = closest(attribute, public) or f"; name one that {module_name} defines"
         raise UnknownModel(f"{module_name!r} has no {attribute!r} (for {spec!r}){near}") from error
 
 
@@ -158,7 +162,7 @@ def parse_arguments(given: Sequence[str], option: str) -> dict[str, Any]:
         if not equals or not name.isidentifier():
             raise ConfigurationError(f"{option} {text!r}: expected NAME=VALUE, such as width=64")
         if name in arguments:
-            raise ConfigurationError(f"{option} {text!r}: {name!r} is given twice")
+            raise ConfigurationError(f"{option} {text!r}: {name!r} is given twice; give it once")
         try:
             arguments[name] = ast.literal_eval(value)
         except (ValueError, SyntaxError, MemoryError, RecursionError):

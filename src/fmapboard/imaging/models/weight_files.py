@@ -81,7 +81,9 @@ def _files(path: Path) -> list[Path]:
     files = _indexed(path) if path.name.endswith(".index.json") else [path]
     for file in files:
         if not file.is_file():
-            raise CheckpointError(f"{str(file)!r} is missing, or is not a regular file")
+            raise CheckpointError(
+                f"{str(file)!r} is missing, or is not a regular file; download or copy it again"
+            )
     return files
 
 
@@ -91,7 +93,10 @@ def _indexed(index: Path) -> list[Path]:
         names = set(json.loads(index.read_text("utf-8"))["weight_map"].values())
         return [index.with_name(Path(name).name) for name in sorted(names)]
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise CheckpointError(f"{str(index)!r} is not an index of shards: no weight_map") from error
+        raise CheckpointError(
+            f"{str(index)!r} is not an index of shards: no weight_map; give the file of weights, "
+            "or the folder"
+        ) from error
 
 
 def _read_safetensors(path: Path) -> Mapping[str, Any]:

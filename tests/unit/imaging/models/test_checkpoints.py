@@ -140,7 +140,7 @@ def test_a_file_of_another_model_is_refused(tmp_path: Path) -> None:
     path = saved({"fc.kernel": torch.ones(1)}, tmp_path / "a.pt")
     text = (
         r"a\.pt' does not fit: none of its 1 names \(fc\.kernel\) is among the model's 7 "
-        r"\(0\.weight, 0\.bias and 5 more\)"
+        r"\(0\.weight, 0\.bias and 5 more\); give the network that the file was saved from as --mod"
     )
     with pytest.raises(CheckpointError, match=text):
         load_checkpoint(network(), path)

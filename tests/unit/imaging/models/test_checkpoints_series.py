@@ -88,8 +88,13 @@ def test_without_a_number_each_the_steps_are_the_indices(names: tuple[str, ...])
 def test_a_file_is_no_pattern_and_a_pattern_needs_a_match() -> None:
     Path("odd[1].pt").touch()
     assert series_of(None) == series_of(Path("ckpt_3.pt")) == series_of(Path("odd[1].pt")) == []
-    with pytest.raises(CheckpointError, match=r"no checkpoint matches 'absent_\*.pt'"):
-        series_of(Path("absent_*.pt"))
+    for pattern, advice in {
+        "ckpt_*.ptt": "; closest: ckpt_",
+        "absent/ckpt_*.pt": "; there is no folder 'absent'",
+        "a*/ckpt_*.pt": r"; write it as the files are named, such as --checkpoint 'ckpt_\*\.pt'",
+    }.items():
+        with pytest.raises(CheckpointError, match=f"no checkpoint matches '.*'{advice}"):
+            series_of(Path(pattern))
 
 
 def test_one_image_has_a_step_per_checkpoint(capsys: pytest.CaptureFixture[str]) -> None:

@@ -37,14 +37,16 @@ def test_shards_are_found_by_their_folder_or_their_index(sharded: Path, name: st
 
 def test_a_missing_shard_is_named(sharded: Path) -> None:
     (sharded / "model-00001-of-00002.safetensors").unlink()
-    with pytest.raises(CheckpointError, match=r"model-00001-of-00002\.safetensors' is missing"):
+    with pytest.raises(
+        CheckpointError, match=r"model-00001-of-00002\.safetensors' is missing.* copy it"
+    ):
         load_checkpoint(network(), sharded)
 
 
 @pytest.mark.parametrize("text", ["[]", "{}", '{"weight_map": 3}', "no json"])
 def test_a_file_that_is_not_an_index_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.index.json").write_text(text)
-    with pytest.raises(CheckpointError, match="is not an index of shards"):
+    with pytest.raises(CheckpointError, match="no weight_map; give the file of weights, or"):
         load_checkpoint(network(), tmp_path / "a.index.json")
 
 

@@ -103,7 +103,8 @@ def test_a_callable_can_be_given_a_checkpoint(nets: str, tmp_path: Path) -> None
     ("spec", "kind", "text"),
     [
         ("nets_a:color", UnknownModel, r"'nets_a' has no 'color' .*; closest: colour"),
-        ("nets_b:net", UnknownModel, r"no module 'nets_b' \(for 'nets_b:net'\) in '/"),
+        ("nets_a:xyzzy", UnknownModel, r"has no 'xyzzy' .*; name one that nets_a defines"),
+        ("nets_b:net", UnknownModel, r"no module 'nets_b' \(for 'nets_b:net'\) in '/.*; change to"),
         ("nets_a.b:net", UnknownModel, r"no module 'nets_a\.b'"),
         ("a/nets_a.py:net", UnknownModel, "such as nets:Net for the file nets.py in the current"),
         (
@@ -114,7 +115,7 @@ def test_a_callable_can_be_given_a_checkpoint(nets: str, tmp_path: Path) -> None
         ("nets_a:", UnknownModel, r"not written as package\.module:callable"),
         (":net", UnknownModel, r"not written as package\.module:callable"),
         ("nets_a:table", ConfigurationError, "'nets_a:table' failed: TypeError: 'dict' object is"),
-        ("nets_a:number", ConfigurationError, r"returned a int, not a torch\.nn\.Module"),
+        ("nets_a:number", ConfigurationError, r"not a torch\.nn\.Module; name the network's class"),
         (
             "nets_a:needs",
             ConfigurationError,
@@ -150,7 +151,8 @@ def test_a_module_that_fails_to_import_is_not_reported_as_missing(
     folder: Path, source: str, text: str
 ) -> None:
     (folder / "nets_c.py").write_text(source)
-    with pytest.raises(ConfigurationError, match=f"importing 'nets_c' .* failed: {text}") as caught:
+    said = f"importing 'nets_c' .* failed: {text}.*; for the traceback, run: python -c \"import ne"
+    with pytest.raises(ConfigurationError, match=said) as caught:
         load_model(ModelRequest("nets_c:f"))
     assert type(caught.value) is ConfigurationError
 

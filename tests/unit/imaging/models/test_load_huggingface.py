@@ -104,6 +104,8 @@ def test_an_argument_that_the_configuration_lacks_is_refused(folder: Path) -> No
     text = "--model-arg embeding_size: ResNetConfig has no such attribute; closest: embedding_size"
     with pytest.raises(ConfigurationError, match=text):
         load_model(ModelRequest(f"hf:{folder}", model_args=["embeding_size=16"]))
+    with pytest.raises(ConfigurationError, match="has no such attribute; leave it out"):
+        load_model(ModelRequest(f"hf:{folder}", model_args=["xyzzy=16"]))
 
 
 def test_a_model_for_text_is_refused(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def test_numbers_that_do_not_fit_are_refused() -> None:
         ConfigurationError, match=r"smaller than the crop, 98×98; give a larger --re"
     ):
         larger(input_image(90, 90))
-    with pytest.raises(ConfigurationError, match="--input-size excludes --resize and --crop"):
+    with pytest.raises(ConfigurationError, match="excludes --resize and --crop: give it alone"):
         load_model(ModelRequest("resnet18", weights="none", input_size=64, crop=32))
     small = KNOWN.changed(resize="none", crop=80)
     with pytest.raises(ConfigurationError, match=r"image of 70×90 px .* smaller than the crop, 80"):

@@ -33,7 +33,7 @@ def test_anything_but_a_name_and_a_value_is_refused(given: str) -> None:
 
 
 def test_a_name_given_twice_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="'a' is given twice"):
+    with pytest.raises(ConfigurationError, match="'a' is given twice; give it once"):
         parse_arguments(["a=1", "a=2"], "--model-arg")
 
 
