@@ -30,7 +30,8 @@ class Kept:
         """One record per step that can be shown, ascending by step."""
         kept = {point.step for point in self.own}
         restored = [point for point in self.firsts if point.step not in kept]
-        return sorted([*self.own, *restored], key=lambda point: point.step)
+        points = [*self.own, *restored]
+        return sorted(points, key=lambda point: point.step)
 
     @property
     def first_step_is_restored(self) -> bool:
@@ -101,4 +102,7 @@ def nearest(points: Sequence[Point], step: int) -> int:
 
 def point_at(points: Iterable[Point], step: int) -> Point | None:
     """The first of the points at a step, or None."""
-    return next((point for point in points if point.step == step), None)
+    for point in points:
+        if point.step == step:
+            return point
+    return None

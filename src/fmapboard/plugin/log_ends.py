@@ -77,7 +77,7 @@ class LogEnds:
         logdirs: the directories, as given to TensorBoard; nothing is found in a remote one.
     """
 
-    def __init__(self, logdirs: Logdirs = ()) -> None:
+    def __init__(self, logdirs: Logdirs) -> None:
         self._logdirs = []
         for name, path in logdirs:
             if "://" not in path:
@@ -120,8 +120,9 @@ class LogEnds:
                 searched += [(record.wall_time, file.path, record) for record in last]
             searched.sort(key=itemgetter(0), reverse=True)
             for wall_time, path, record in searched:
-                is_new = read < wall_time <= before
-                if is_new and tag.encode() in self._values(path, record):
+                if not read < wall_time <= before:
+                    continue
+                if tag.encode() in self._values(path, record):
                     return record.step
         return None
 
@@ -138,8 +139,9 @@ class LogEnds:
             if found[i] is None:
                 missing[point.run, point.step, point.wall_time].append(i)
         many = {event: places for event, places in missing.items() if len(places) >= _MANY}
+        runs = {run for run, _, _ in many}
         with contextlib.suppress(OSError, ValueError):
-            for run in {run for run, _, _ in many}:
+            for run in runs:
                 for file in self._files_of(run):
                     for record in file.records:
                         event = (run, record.step, record.wall_time)
@@ -150,7 +152,8 @@ class LogEnds:
     def _blob(self, path: str, record: _Record, point: Point, index: int) -> bytes | None:
         """A blob in an event; None if it is not there, or if the file was replaced."""
         tag = point.tag.encode()
-        start, end = self._values(path, record).get(tag, (0, 0))
+        values = self._values(path, record)
+        start, end = values.get(tag, (0, 0))
         value = _read(path, start, end)  # empty if the event has no such tag
         whole = (0, len(value))
         if events.tag_of(value, whole) != tag:
@@ -202,18 +205,19 @@ def _read_on(known: _EventFile) -> _EventFile:
     """Read the beginnings of further records; of a file that was replaced, those of all."""
     count = 0
     with open(known.path, "rb", buffering=0) as opened:
-        if os.fstat(opened.fileno()).st_size < known.end:
+        size = os.fstat(opened.fileno()).st_size
+        if size < known.end:
             known = _EventFile(known.path)
         end = known.end
         further = list[_Record]()
         opened.seek(end)
         try:
-            for offset, size in islice(records(opened), _RECORDS):
+            for offset, length in islice(records(opened), _RECORDS):
                 count += 1
-                end = offset + size + FOOTER_BYTES
-                if _LEAST <= size <= _MOST:
+                end = offset + length + FOOTER_BYTES
+                if _LEAST <= length <= _MOST:
                     wall_time, step = events.stamp(opened.read(events.STAMP))
-                    further.append(_Record(offset, size, wall_time, step))
+                    further.append(_Record(offset, length, wall_time, step))
         except Damaged:  # or not completely written yet
             pass
     last = [*known.records, *further][-_KNOWN:]

@@ -65,9 +65,11 @@ def decoded(png: bytes, rows: int | None = None) -> Decoded | None:
     width, height = struct.unpack(">II", png[16:24])
     if not 0 < width * height <= _MAX_PIXELS:
         return None
-    if rows is not None and 0 < rows < height:  # a decoder stops after as many as the header says
+    if rows is not None and 0 < rows < height:
+        # A decoder stops after as many rows as the header says.
         height = rows
-        header = png[12:20] + struct.pack(">I", rows) + png[24:29]
+        new_height = struct.pack(">I", rows)
+        header = png[12:20] + new_height + png[24:29]
         checksum = struct.pack(">I", zlib.crc32(header))
         png = png[:12] + header + checksum + png[33:]
     try:
@@ -108,13 +110,14 @@ def map_values(png: bytes, picture: Mapping[str, Any], lo: Floats, hi: Floats) -
         return None
     start = _finite(lo)
     span = _finite(hi - lo)
+    channel_span = span[:, 0, 0]  # [drawn]
     if found.mode == "L":
-        values = start + span * (tiles / np.float32(255))
-        return MapValues(values, span[:, 0, 0] / 255 / 2)
+        share = tiles / np.float32(255)
+        return MapValues(start + span * share, unit=channel_span / 255 / 2)
     values = start + span * _SHARE_OF_INDEX[tiles]
     values[np.isin(tiles, _NOT_FINITE)] = np.nan
     values = np.where(tiles >= _CONSTANT, start, values)
-    return MapValues(values, span[:, 0, 0] / _LEVELS / 2)
+    return MapValues(values, unit=channel_span / _LEVELS / 2)
 
 
 def _finite(numbers: Floats) -> Floats:
@@ -126,7 +129,10 @@ def _finite(numbers: Floats) -> Floats:
 def tiles_of(pixels: Pixels, picture: Mapping[str, Any]) -> Pixels | None:
     """The tiles of a grid, [drawn, height, width]; None if the header does not fit the picture."""
     grid = _grid(picture)
-    if grid is None or grid.drawn * grid.height * grid.width > pixels.size:
+    if grid is None:
+        return None
+    size = grid.drawn * grid.height * grid.width
+    if size > pixels.size:
         return None
     tiles = []
     for i in range(grid.drawn):
@@ -168,7 +174,9 @@ class _Grid(NamedTuple):
     def tile(self, pixels: Pixels, i: int) -> Pixels | None:
         """A tile [height, width]; None if the picture ends before."""
         top, left = self.corner(i)
-        tile = pixels[top : top + self.height, left : left + self.width]
+        bottom = top + self.height
+        right = left + self.width
+        tile = pixels[top:bottom, left:right]
         return tile if tile.shape == (self.height, self.width) else None
 
 

@@ -27,6 +27,8 @@ Method = Callable[..., Any]
 """A method of TensorBoard's data provider."""
 Call = Callable[[], Any]
 """A call of one, with its arguments."""
+Data = dict[str, list[Any]]
+"""Tag -> data points, ascending by step."""
 Calls = Callable[[Sequence[Call], Call], list[Any]]
 """Runs functions and returns their results, in order; the first exception is raised."""
 
@@ -136,14 +138,15 @@ class Reader:
             method = self.provider.list_scalars
         elif plugin == HISTOGRAMS:
             method = self.provider.list_tensors
-        listed = self._ask(method, plugin_name=plugin, run_tag_filter=RunTagFilter(runs=[run]))
+        chosen = RunTagFilter([run])
+        listed = self._ask(method, plugin_name=plugin, run_tag_filter=chosen)
         return list(listed.get(run, ()))
 
-    def scalars(self, run: str, tags: Iterable[str]) -> dict[str, list[Any]]:
+    def scalars(self, run: str, tags: Iterable[str]) -> Data:
         """See `Provider`."""
         return self._data(self.provider.read_scalars, SCALARS, run, tags)
 
-    def histograms(self, run: str, tags: Iterable[str]) -> dict[str, list[Any]]:
+    def histograms(self, run: str, tags: Iterable[str]) -> Data:
         """See `Provider`."""
         return self._data(self.provider.read_tensors, HISTOGRAMS, run, tags)
 
@@ -156,8 +159,12 @@ class Reader:
         found = [cache.get(key) for key in keys]
         if not self.source.in_process:
             self.source.ends.fill(found, requested)
-        missing = [i for i, blob in enumerate(found) if blob is None]
-        calls = [partial(self._blob, *requested[i]) for i in missing]
+        missing = []
+        calls = []
+        for i, (point, index) in enumerate(requested):
+            if found[i] is None:
+                missing.append(i)
+                calls.append(partial(self._blob, point, index))
         blobs = self.source.calls(calls, self._nudge)
         for i, blob in zip(missing, blobs, strict=True):
             found[i] = blob
@@ -197,7 +204,8 @@ class Reader:
             return blob
         listed = self._listed(self._call, point.plugin, point.run, [point.tag])
         for again in listed.get(point.tag, ()):
-            if (again.step, again.wall_time) == (point.step, point.wall_time):
+            is_at_step = again.step == point.step
+            if is_at_step and again.wall_time == point.wall_time:
                 return self._read(again, index)
         return None
 
@@ -205,8 +213,9 @@ class Reader:
         try:
             key = point.blobs[index]
             if isinstance(key, tuple):
-                restored, datum = key
-                return restored.strings(datum)[index]  # type: ignore[no-any-return]
+                log, datum = key
+                strings: list[bytes] = log.strings(datum)
+                return strings[index]
             blob = self.provider.read_blob(self.context, blob_key=key)
         except (errors.PublicError, LookupError, TypeError, ValueError):
             return None  # dropped, or not a series of blobs
@@ -221,24 +230,23 @@ class Reader:
             run_tag_filter=RunTagFilter([run], tags),
             downsample=_ALL,
         )
-        found: dict[str, list[Point]] = {}
+        found = {}
         for tag, data in listed.get(run, {}).items():
-            found[tag] = []
+            points = []
             for datum in sorted(data, key=lambda datum: datum.step):
                 blobs = tuple(value.blob_key for value in datum.values)
-                found[tag].append(_point(plugin, run, tag, datum, blobs))
+                points.append(_point(plugin, run, tag, datum, blobs))
+            found[tag] = points
         return found
 
-    def _data(
-        self, method: Method, plugin: str, run: str, tags: Iterable[str]
-    ) -> dict[str, list[Any]]:
+    def _data(self, method: Method, plugin: str, run: str, tags: Iterable[str]) -> Data:
         """Tag -> data points, without series of which TensorBoard cannot convert a value."""
         series = list(tags)
         chosen = RunTagFilter([run], series)
         try:
             found = self._ask(method, plugin_name=plugin, run_tag_filter=chosen, downsample=_ALL)
         except (TypeError, ValueError):  # a damaged tensor
-            readable: dict[str, list[Any]] = {}
+            readable: Data = {}
             if len(series) > 1:
                 for tag in series:
                     readable |= self._data(method, plugin, run, [tag])
@@ -259,4 +267,11 @@ class Reader:
 
 
 def _point(plugin: str, run: str, tag: str, datum: Any, blobs: Sequence[Any]) -> Point:
-    return Point(plugin, run, tag, datum.step, finite(datum.wall_time), blobs=blobs)
+    return Point(
+        plugin=plugin,
+        run=run,
+        tag=tag,
+        step=datum.step,
+        wall_time=finite(datum.wall_time),
+        blobs=blobs,
+    )

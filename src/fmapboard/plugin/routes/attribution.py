@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -86,12 +86,15 @@ class Attribution(Answer):
 
 def attribution(provider: Provider, run: str) -> Attribution:
     """The attribution series of a run."""
-    every = _series(provider, run, provider.tags_of(IMAGES, run))
+    images = provider.tags_of(IMAGES, run)
+    every = _series(provider, run, images)
     if not every:
         return Attribution(run, [])
     firsts = {series.key: series.firsts[0] for series in every if series.firsts}
     headers = provider.blobs([(point, 0) for point in firsts.values()])
-    records = dict(zip(firsts, map(_first_record, headers), strict=True))
+    records = {}
+    for key, header in zip(firsts, headers, strict=True):
+        records[key] = _first_record(header)
     norm_tags = [_in_group(series.key, tags.ATTRIBUTION_GRADIENT) for series in every]
     found = provider.scalars(run, norm_tags)
     listed = []
@@ -134,23 +137,28 @@ def _in_group(key: str, group: str) -> str:
 
 def _series(provider: Provider, run: str, every: Iterable[str]) -> list[_Series]:
     """The attribution series among those of some tags that have pictures."""
-    keys = [tag for tag in every if _OWN_TAG.fullmatch(tags.split(tag)[1])]
+    keys = []
+    for tag in every:
+        _, own_tag = tags.split(tag)
+        if _OWN_TAG.fullmatch(own_tag):
+            keys.append(tag)
     if not keys:
         return []
     first_group = tags.FIRST_ATTRIBUTION.rstrip("/")
     first_tags = {key: _in_group(key, first_group) for key in keys}
-    own = provider.points(IMAGES, run, keys)
-    firsts = provider.points(PLUGIN_NAME, run, first_tags.values())
+    pictures = provider.points(IMAGES, run, keys)
+    records = provider.points(PLUGIN_NAME, run, first_tags.values())
     found = []
     for key, first_tag in first_tags.items():
-        series = _Series(_with_picture(own, key), _with_picture(firsts, first_tag), key)
-        if series.points:
-            found.append(series)
+        own = _with_picture(pictures.get(key, ()))
+        firsts = _with_picture(records.get(first_tag, ()))
+        if own or firsts:
+            found.append(_Series(own, firsts, key))
     return found
 
 
-def _with_picture(points: Mapping[str, list[Point]], tag: str) -> tuple[Point, ...]:
-    return tuple(point for point in points.get(tag, ()) if len(point.blobs) > FIRST_PICTURE)
+def _with_picture(points: Iterable[Point]) -> tuple[Point, ...]:
+    return tuple(point for point in points if len(point.blobs) > FIRST_PICTURE)
 
 
 def _first_record(header: bytes | None) -> _FirstRecord:
@@ -164,8 +172,9 @@ def _first_record(header: bytes | None) -> _FirstRecord:
 
 
 def _listed(series: _Series, first: _FirstRecord, norms: dict[int, float]) -> AttributionSeries:
-    name, own = tags.split(series.key)
-    label, _, sample = own.removeprefix(f"{tags.ATTRIBUTION}/").rpartition("/sample_")
+    name, own_tag = tags.split(series.key)
+    layer_and_sample = own_tag.removeprefix(f"{tags.ATTRIBUTION}/")
+    label, _, sample = layer_and_sample.rpartition("/sample_")
     shown = timeline(series.points)
     gradients: list[float | None] = []
     for step in shown.steps:

@@ -95,7 +95,8 @@ def _of_parameters(
     found = [tag.removeprefix(prefix) for tag in listed if tag.startswith(prefix)]
     group = "|".join(groups)
     own = re.compile(rf"(?:{group})/{re.escape(layer)}\.[^.]+")
-    return sorted(filter(own.fullmatch, found), key=natural)
+    of_layer = filter(own.fullmatch, found)
+    return sorted(of_layer, key=natural)
 
 
 def _scalars(
@@ -107,7 +108,8 @@ def _scalars(
         data = found.get(prefix + tag)
         if data:
             steps = [datum.step for datum in data]
-            charts[tag] = ScalarChart(steps, _short(datum.value for datum in data))
+            values = [datum.value for datum in data]
+            charts[tag] = ScalarChart(steps, _short(values))
     return charts
 
 
@@ -117,7 +119,8 @@ def _histograms(
     found = provider.histograms(run, [prefix + tag for tag in requested])
     charts = {}
     for tag in requested:
-        data = [datum for datum in found.get(prefix + tag, ()) if _is_histogram(datum.numpy)]
+        series = found.get(prefix + tag, ())
+        data = [datum for datum in series if _is_histogram(datum.numpy)]
         if not data:
             continue
         chart = HistogramChart([], [], [])
@@ -127,7 +130,8 @@ def _histograms(
             datum = data[place * last // max(kept - 1, 1)]
             rows = datum.numpy  # [K, 3]
             chart.steps.append(datum.step)
-            chart.edges.append(_short([*rows[:, 0], rows[-1, 1]]))
+            edges = [*rows[:, 0], rows[-1, 1]]
+            chart.edges.append(_short(edges))
             chart.counts.append(_short(rows[:, 2]))
         charts[tag] = chart
     return charts
@@ -140,5 +144,6 @@ def _short(values: Iterable[float]) -> list[float]:
 
 def _is_histogram(rows: Any) -> bool:
     """True for [K, 3] of left edge, right edge, count; another writer may use the same tag."""
-    is_float = isinstance(rows, np.ndarray) and rows.dtype.kind == "f"
-    return is_float and rows.size > 0 and rows.shape[1:] == (3,)
+    if not isinstance(rows, np.ndarray) or rows.dtype.kind != "f":
+        return False
+    return rows.size > 0 and rows.shape[1:] == (3,)

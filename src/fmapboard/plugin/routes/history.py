@@ -88,8 +88,9 @@ def history(provider: Provider, run: str, key: str, sample: int = 0) -> History:
         raise Missing(f"no record of {points[0].tag!r} can be read")
     if sample and sample >= samples:
         raise Missing(f"no sample {sample} in the records of {points[0].tag!r}")
-    names = dict.fromkeys(name for row in rows for name in row)
-    arrays = {name: _table([row.get(name) for row in rows]) for name in names}
+    arrays = {}
+    for name in dict.fromkeys(name for row in rows for name in row):
+        arrays[name] = _table([row.get(name) for row in rows])
     arrays |= _of_all_channels(provider, run, series)
     shown = timeline(points)
     return History(shown.steps, shown.wall_times, kernels, arrays)
@@ -110,8 +111,8 @@ def _of_all_channels(provider: Provider, run: str, series: Series) -> dict[str, 
     for what in ("minimum", "maximum", "nonfinite"):
         numbers = table.columns[what][:, index].tolist()
         known = dict(zip(table.steps, numbers, strict=True))
-        shown = [[known.get(point.step, np.nan)] for point in series.points]
-        found[f"layer.{what}"] = np.array(shown)  # [steps, 1]
+        shown = [known.get(point.step, np.nan) for point in series.points]
+        found[f"layer.{what}"] = np.array(shown)[:, None]  # [steps, 1]
     return found
 
 
@@ -122,7 +123,8 @@ def _row(record: Record, sample: int) -> dict[str, Floats]:
         own = statistics(record, role)
         if own:
             shape = own["minimum"].shape
-            codes = worst_states(own, np.zeros(shape, bool), shape)
+            is_activation = np.zeros(shape, bool)
+            codes = worst_states(own, is_activation, shape)
             own["code"] = codes.astype(np.float64)
         for what, values in own.items():
             if what in _SHOWN:
@@ -140,9 +142,9 @@ def _row(record: Record, sample: int) -> dict[str, Floats]:
 
 def _table(rows: list[Floats | None]) -> Floats:
     """Stack rows into a table [steps, max(drawn)], padded with NaN."""
-    widest = max((len(row) for row in rows if row is not None), default=0)
-    table = np.full((len(rows), widest), np.nan)
-    for at, row in enumerate(rows):
+    lengths = [len(row) for row in rows if row is not None]
+    table = np.full((len(rows), max(lengths)), np.nan)
+    for step, row in enumerate(rows):
         if row is not None:
-            table[at, : len(row)] = row
+            table[step, : len(row)] = row
     return table

@@ -103,11 +103,16 @@ def layers(provider: Provider, run: str) -> Layers:
     wall_times = [times[step] for step in steps]
     listed = []
     for layer in known:
-        is_usual = layer.steps == steps and layer.wall_times == wall_times
-        listed.append(replace(layer, steps=None, wall_times=None) if is_usual else layer)
+        if layer.steps == steps and layer.wall_times == wall_times:
+            layer = replace(layer, steps=None, wall_times=None)
+        listed.append(layer)
     table = overview.table
-    words = {} if table is None else {step: table.step_text(step) for step in table.sources}
-    unread = unread_step(provider, overview.models[0]) if overview.models else None
+    words = {}
+    if table is not None:
+        words = {step: table.step_text(step) for step in table.sources}
+    unread = None
+    if overview.models:
+        unread = unread_step(provider, overview.models[0])
     return Layers(
         run=run,
         layers=listed,
@@ -121,8 +126,9 @@ def layers(provider: Provider, run: str) -> Layers:
 
 
 def _order(layer: Layer) -> tuple[Any, ...]:
+    name = natural(layer.name)
     facts = layer.facts
-    return natural(layer.name), facts.position, facts.call, natural(facts.label)
+    return name, facts.position, facts.call, natural(facts.label)
 
 
 def _from_overview(provider: Provider, run: str, model: ModelOverview) -> list[Layer]:
@@ -130,7 +136,10 @@ def _from_overview(provider: Provider, run: str, model: ModelOverview) -> list[L
     rows = [row for row in model.table.rows if "feature_maps" in row.facts.roles]
     missed = model.newest_column("missed")
     # A layer that had no record at some steps is kept at other steps than the overview.
-    with_gaps = [row.key for row in rows if row.key and missed.get(row.facts.label) != 0]
+    with_gaps = []
+    for row in rows:
+        if row.key and missed.get(row.facts.label) != 0:
+            with_gaps.append(row.key)
     own = {series.layer.key: series for series in series_of(provider, run, with_gaps)}
     shared = timeline(model.kept.points)
     written = model.newest.steps_written
@@ -216,7 +225,8 @@ def _inputs(provider: Provider, run: str, known: list[Layer]) -> list[InputSerie
     """The series of the network's inputs, one per model and drawn sample."""
     samples: dict[str, int] = {}
     for layer in known:
-        samples[layer.name] = max(samples.get(layer.name, 1), layer.facts.samples)
+        known_samples = samples.get(layer.name, 1)
+        samples[layer.name] = max(known_samples, layer.facts.samples)
     requested = {}
     for name, count in samples.items():
         for sample in range(min(count, _MAX_SAMPLES)):

@@ -90,7 +90,8 @@ def _pictures(provider: Provider, layer: LayerAt) -> tuple[list[SamplePicture], 
     absent = []
     for picture, samples in zip(layer.record.header.pictures, places, strict=True):
         pngs = [next(blobs) or b"" for _ in samples]
-        if len(pngs) < picture.samples or not all(map(is_png, pngs)):
+        is_whole = len(pngs) >= picture.samples
+        if not is_whole or not all(map(is_png, pngs)):
             absent.append(picture.role)
             continue
         for sample, png in enumerate(pngs):
@@ -108,7 +109,9 @@ def picture_places(provider: Provider, layers: Sequence[LayerAt]) -> list[Places
     for layer in layers:
         for picture in layer.record.header.pictures:
             asked[layer.point.run].add(picture.tag)
-    stored = {run: provider.points(IMAGES, run, tags) for run, tags in asked.items()}
+    stored = {}
+    for run, tags in asked.items():
+        stored[run] = provider.points(IMAGES, run, tags)
     return [_places(layer, stored[layer.point.run]) for layer in layers]
 
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from fmapboard.formats import tags
-from fmapboard.formats.tab_records import PLUGIN_NAME, Floats, FormatError, unpack
+from fmapboard.formats.tab_records import PLUGIN_NAME, Floats, FormatError, typed, unpack
 from fmapboard.plugin.answers import Answer, Binary, Missing
 from fmapboard.plugin.layer_series import point_at, timeline
 from fmapboard.plugin.routes.maps import FIRST_PICTURE
 from fmapboard.runs.provider import IMAGES, Point, Provider
 
-_LAYOUT = ("rows", "left", "top", "across", "down")
+_MAX_NUMBER = 2**31 - 1
+"""Maximum of the numbers of a layout, px or counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +59,28 @@ class LayerPatches(Binary):
     as_of: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Where the crops are in the pictures of a record, by which the tab cuts them out."""
+
+    tag: str
+    cell: tuple[int, int]
+    rows: int
+    left: int
+    top: int
+    across: int
+    down: int
+
+
 def patches(provider: Provider, run: str) -> Patches:
     """The layers of a run that have patches."""
-    found = [tag for tag in provider.tags_of(PLUGIN_NAME, run) if tag.startswith(tags.PATCHES)]
+    listed = provider.tags_of(PLUGIN_NAME, run)
+    found = sorted(tag for tag in listed if tag.startswith(tags.PATCHES))
     if not found:
         return Patches(run, [])
     kept = provider.points(PLUGIN_NAME, run, found)
     series = []
-    for tag in sorted(found):
+    for tag in found:
         points = _newest(kept.get(tag, ()))
         if points:
             key = tags.RECORD + tag.removeprefix(tags.PATCHES)
@@ -95,36 +110,43 @@ def layer_patches(provider: Provider, run: str, key: str, step: int, page: int =
     blobs = provider.blobs([(point, 0), (point, 1)])
     try:
         header, arrays = unpack([blob or b"" for blob in blobs])
-        _check(header["picture"])
-        picture = str(header["picture"]["tag"])
-    except (FormatError, LookupError, TypeError, ValueError) as error:
+        layout = _layout(header["picture"])
+    except (FormatError, LookupError, TypeError, ValueError, AttributeError) as error:
         raise Missing(f"the patches of {key!r} cannot be read: {error}") from error
-    png = _picture(provider, point, picture, page)
-    return LayerPatches(header, step, page, arrays, png, as_of=point.wall_time)
+    return LayerPatches(
+        header=header,
+        step=step,
+        page=page,
+        arrays=arrays,
+        png=_picture(provider, point, layout.tag, page),
+        as_of=point.wall_time,
+    )
 
 
 def _newest(points: Iterable[Point]) -> list[Point]:
     """The last of the points of each step, ascending by step."""
-    by_time = sorted(points, key=lambda point: point.wall_time)
-    newest = {point.step: point for point in by_time if len(point.blobs) > 1}
+    newest: dict[int, Point] = {}
+    for point in sorted(points, key=lambda point: point.wall_time):
+        if len(point.blobs) > 1:
+            newest[point.step] = point
     return [newest[step] for step in sorted(newest)]
 
 
-def _check(picture: Any) -> None:
-    """Check the layout of the pictures, by which the tab cuts out a channel."""
-    cell = picture["cell"]
-    numbers = [*cell, *(picture[name] for name in _LAYOUT)]
-    are_counts = all(type(number) is int and 0 <= number < 2**31 for number in numbers)
-    positive = [*cell, picture["rows"], picture["down"]]
-    if len(cell) != 2 or not are_counts or min(positive) < 1:
+def _layout(picture: Any) -> _Layout:
+    layout: _Layout = typed(_Layout, picture)
+    positive = [*layout.cell, layout.rows, layout.down]
+    numbers = [*positive, layout.left, layout.top, layout.across]
+    if min(positive) < 1 or max(numbers) > _MAX_NUMBER:
         raise ValueError(f"invalid layout {numbers}")
+    return layout
 
 
 def _picture(provider: Provider, record: Point, tag: str, page: int) -> bytes:
     """A picture that was written together with a record; empty if it is not kept."""
     points = provider.points(IMAGES, record.run, [tag]).get(tag, ())
     for point in points:
-        is_together = (point.step, point.wall_time) == (record.step, record.wall_time)
+        is_at_step = point.step == record.step
+        is_together = is_at_step and point.wall_time == record.wall_time
         if is_together and 0 <= page < len(point.blobs) - FIRST_PICTURE:
             (png,) = provider.blobs([(point, FIRST_PICTURE + page)], keep=False)
             return png or b""
