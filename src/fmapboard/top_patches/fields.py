@@ -83,7 +83,9 @@ class Fields(NamedTuple):
         boxes = self.boxes
         if self.constant is not None and not self.constant.all():
             boxes = boxes[~self.constant]
-        sides = boxes[:, 2:] - boxes[:, :2]  # [P, 2]
+        starts = boxes[:, :2]
+        ends = boxes[:, 2:]
+        sides = ends - starts  # [P, 2]
         height, width = sides.max(0)
         return int(height), int(width)
 
@@ -227,14 +229,17 @@ def maps_of(value: Any, module: nn.Module, images: int) -> tuple[Tensor, Grid] |
     # Three axes are read as tokens: images have four.
     axes = axes_of(module, tensor.shape)
     maps = as_maps(tensor, axes).maps
-    if maps.shape[0] == 1:
+    samples = len(maps)
+    if samples == 1:
         maps = maps.expand(images, *maps.shape[1:])
-    elif maps.shape[0] != images:
+    elif samples != images:
         if images != 1:
-            raise ValueError(f"{maps.shape[0]} samples in the output for {images} images")
-        maps = maps.movedim(0, 1).unsqueeze(0)  # [1, C, N, *spatial]
-    samples, channels, *grid = maps.shape
-    values = maps.reshape(samples, channels, math.prod(grid))
+            raise ValueError(f"{samples} samples in the output for {images} images")
+        maps = maps.movedim(0, 1)
+        maps = maps.unsqueeze(0)  # [1, C, N, *spatial]
+    _, channels, *grid = maps.shape
+    positions = math.prod(grid)
+    values = maps.reshape(images, channels, positions)
     return values, tuple(grid)
 
 
@@ -267,8 +272,8 @@ class Seen(CaptureListener):
         values, grid = maps
         self.grids[label] = grid
         with aside(values.device.type, values.nbytes):
-            hits = torch.isnan(values).any(1)  # [N, P]
-            self.hits[label] = hits.cpu().numpy()
+            hits = torch.isnan(values).any(1).cpu()  # [N, P]
+            self.hits[label] = hits.numpy()
         lost_at = None if self._flow is None else self._flow.lost_at
         if lost_at is not None:
             self.lost[label] = lost_at
@@ -353,8 +358,10 @@ class _Extent:
         band = start + period * periods
         first = np.maximum(band, low)
         last = np.minimum(band + thickness, high)
-        self._first[reached] = np.minimum(self._first[reached], first)
-        self._last[reached] = np.maximum(self._last[reached], last)
+        first_so_far = self._first[reached]
+        last_so_far = self._last[reached]
+        self._first[reached] = np.minimum(first_so_far, first)
+        self._last[reached] = np.maximum(last_so_far, last)
 
     def end(self) -> None:
         """Narrow the spans to what the bands that reached a position have in common with them."""

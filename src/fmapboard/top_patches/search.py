@@ -23,10 +23,19 @@ from fmapboard.measure.layout import square_of
 from fmapboard.model.layers import Layers
 from fmapboard.records import Bytes8, Crop, LayerCall, LayerPatches
 from fmapboard.render.quantize import shrink_pixels
-from fmapboard.top_patches.fields import Fields, Grid, MeasuredFields, maps_of, measure_fields
+from fmapboard.top_patches.fields import (
+    Bools,
+    Fields,
+    Grid,
+    Ints,
+    MeasuredFields,
+    maps_of,
+    measure_fields,
+)
 
-Ints = npt.NDArray[np.int64]
 Doubles = npt.NDArray[np.float64]
+Box = tuple[int, int, int, int]
+"""Top, left, bottom and right of a part of an image in px, the latter two exclusive."""
 
 _SIDE = 64
 """Longest side of a stored crop in px; a larger one is averaged over squares of pixels."""
@@ -146,7 +155,8 @@ class PatchSearch:
         """Whole images, for one more size than are measured."""
         if len(self._fields) == MOST_SIZES:
             self.say(f"More than {MOST_SIZES} image sizes: of the others, crops are whole images")
-        separable = all(measured.separable for measured in self._fields.values())
+        every = self._fields.values()
+        separable = all(measured.separable for measured in every)
         return MeasuredFields({}, separable, "the number of image sizes")
 
     def _run(self, images: Tensor) -> _Outputs:
@@ -250,9 +260,10 @@ class _Outputs(CaptureListener):
         )
 
 
-def _any_per_image(flags: Tensor) -> npt.NDArray[np.bool_]:
+def _any_per_image(flags: Tensor) -> Bools:
     """Whether any of the flags [N, C, P] of an image is set, bool [N]."""
-    found: npt.NDArray[np.bool_] = flags.flatten(1).any(1).cpu().numpy()
+    per_image = flags.flatten(1).any(1)  # [N]
+    found: Bools = per_image.cpu().numpy()
     return found
 
 
@@ -277,14 +288,16 @@ class _Source:
         self.number = number
         height, width, _ = picture.shape
         self.size = (height, width)
-        self._cut: dict[tuple[int, ...], _Cut] = {}
+        self._cut: dict[tuple[Box, int], _Cut] = {}
 
-    def cut(self, box: tuple[int, int, int, int], cell: tuple[int, int]) -> _Cut:
+    def cut(self, box: Box, cell: tuple[int, int]) -> _Cut:
         """A part of the image, shrunk so that a part as large as ``cell`` fits."""
         top, left, bottom, right = box
-        longest = max(*cell, bottom - top, right - left)
+        height = bottom - top
+        width = right - left
+        longest = max(*cell, height, width)
         block = ceil_div(longest, _SIDE)
-        place = (*box, block)
+        place = (box, block)
         cut = self._cut.get(place)
         if cut is None:
             pixels = self.picture[top:bottom, left:right]
@@ -335,7 +348,8 @@ class _LayerSearch:
         self._crops = np.take_along_axis(self._crops, kept, 1)
         is_found = ~np.isnan(self._values)
         is_new = is_found & (order >= self._k)
-        for channel, rank in np.argwhere(is_new).tolist():
+        new_places = np.argwhere(is_new)
+        for channel, rank in new_places.tolist():
             nth = order[channel, rank] - self._k
             position = int(output.positions[number, channel, nth])
             value = float(self._values[channel, rank])
@@ -365,7 +379,9 @@ def _crop(value: float, position: int, source: _Source, fields: Fields) -> Crop:
     top, left, bottom, right = map(int, fields.boxes[position])
     box = (top, left, bottom, right)
     cut = source.cut(box, fields.largest)
-    axes = np.unravel_index(position, fields.grid) if fields.grid else ()
+    axes: tuple[Any, ...] = ()
+    if fields.grid:
+        axes = np.unravel_index(position, fields.grid)
     return Crop(
         value,
         image=source.number,
@@ -387,11 +403,12 @@ def _place_in_image(
     Maps are taken to cover the image evenly, as do tokens that fill a square after the prefix
     tokens.
     """
-    square = square_of(grid[0]) if len(grid) == 1 else None
-    if square is not None:
-        prefix, side = square
-        grid = (side, side)
-        position -= prefix
+    if len(grid) == 1:
+        square = square_of(grid[0])
+        if square is not None:
+            prefix, side = square
+            grid = (side, side)
+            position -= prefix
     if len(grid) != 2 or position < 0:
         return None
     rows, columns = grid
