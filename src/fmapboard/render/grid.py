@@ -16,13 +16,15 @@ import numpy.typing as npt
 from fmapboard.arithmetic import ceil_div
 from fmapboard.records import Bytes8, InputImage, Kernels, Picture, PixelMark, Planes
 from fmapboard.render.palettes import LEVEL_OF_PIXEL, Palette, palette
-from fmapboard.render.quantize import finite_extremes
+from fmapboard.render.quantize import finite_extremes, mark
 
 PADDING = 2
 KERNEL_PADDING = 1
 SMALL_TILE = 32
 _ROW_HEIGHT = 4
 _ROW_WIDTH = 2048
+_CHANNEL = (-1, 1, 1)
+"""Shape of one value per channel, to be combined with [C, H, W]."""
 
 
 def columns(channels: int) -> int:
@@ -58,19 +60,23 @@ def draw_maps(
     """
     pixels = planes.pixels[sample]  # [C, H, W]
     is_flat = planes.flat[sample]  # [C]
-    marks = None if planes.marks is None else planes.marks[sample]
-    is_dead = np.zeros_like(is_flat) if dead is None else dead[: is_flat.size]
-    has_marks = marks is not None or is_flat.any() or is_dead.any()
-    tile = (int(pixels.shape[1]), int(pixels.shape[2]))
+    channels, height, width = pixels.shape
+    tile = (height, width)
+    is_dead = np.zeros_like(is_flat)
+    if dead is not None:
+        is_dead = dead[:channels]
+    has_marks = planes.marks is not None or is_flat.any() or is_dead.any()
     per_row, padding = arrangement(planes)
     if nrow is not None and planes.layout == "tiles":
         per_row = nrow
     if not has_marks and colours.name == "grey":
-        return Picture(grid(pixels, per_row, padding, 0), tile=tile)
+        laid_out = grid(pixels, per_row, padding, 0)
+        return Picture(laid_out, tile=tile)
     indices = LEVEL_OF_PIXEL[pixels]  # [C, H, W]
     indices[is_flat] = PixelMark.CONSTANT
     indices[is_dead] = PixelMark.DEAD
-    if marks is not None:
+    if planes.marks is not None:
+        marks = planes.marks[sample]
         np.copyto(indices, marks, where=marks != 0)
     laid_out = grid(indices, per_row, padding, PixelMark.PADDING)
     return Picture(laid_out, colours.table, tile)
@@ -95,14 +101,18 @@ def grid(tiles: Bytes8, per_row: int, padding: int, fill: int) -> Bytes8:
     rows = ceil_div(count, per_row)
     down = height + padding
     right = width + padding
-    sides = (rows * down + padding, per_row * right + padding)
-    drawn = np.full((*sides, *colour), fill, np.uint8)
+    whole_height = rows * down + padding
+    whole_width = per_row * right + padding
+    drawn = np.full((whole_height, whole_width, *colour), fill, np.uint8)
     for row in range(rows):
-        in_row = tiles[row * per_row : (row + 1) * per_row]
-        line = drawn[padding + row * down :][:height, padding:]
+        first = row * per_row
+        in_row = tiles[first : first + per_row]
+        top = padding + row * down
+        line = drawn[top : top + height, padding:]
         # Splitting an axis gives a view; each cell is a tile and the padding to its right.
         cells = line.reshape(height, per_row, right, *colour)
-        cells[:, : len(in_row), :width] = in_row.swapaxes(0, 1)  # [h, per_row, w, ...]
+        filled = cells[:, : len(in_row), :width]
+        filled[:] = in_row.swapaxes(0, 1)  # [h, per_row, w, ...]
     return drawn
 
 
@@ -127,19 +137,24 @@ def draw_kernels(kernels: Kernels, most: int | None = None) -> tuple[Picture, fl
     peak = float(np.max(np.abs(weight), where=finite, initial=0.0))
     unit = weight / peak if peak else weight
     scaled = np.clip(unit * 0.5 + 0.5, 0, 1) * 255
-    tile = (weight.shape[2], weight.shape[3])
+    scaled[~finite] = 0
+    pixels = scaled.astype(np.uint8)
+    height, width = weight.shape[2:]
+    tile = (height, width)
     if kernels.is_of_colours and finite.all():
-        tiles = scaled.astype(np.uint8).transpose(0, 2, 3, 1)  # [out, h, w, 3]
-        laid_out = grid(tiles, columns(len(tiles)), KERNEL_PADDING, 0)
+        tiles = pixels.transpose(0, 2, 3, 1)  # [out, h, w, 3]
+        per_row = columns(len(tiles))
+        laid_out = grid(tiles, per_row, KERNEL_PADDING, 0)
         return Picture(laid_out, tile=tile), peak
-    indices = LEVEL_OF_PIXEL[np.where(finite, scaled, 0).astype(np.uint8)]
-    indices[np.isnan(weight)] = PixelMark.NAN
-    indices[np.isposinf(weight)] = PixelMark.POSITIVE_INFINITY
-    indices[np.isneginf(weight)] = PixelMark.NEGATIVE_INFINITY
+    indices = LEVEL_OF_PIXEL[pixels]
+    marks = mark(weight)
+    if marks is not None:
+        np.copyto(indices, marks, where=marks != 0)
     if kernels.layout == "tiles":
         indices = indices.swapaxes(0, 1)  # [in, out, h, w]
-    tiles = indices.reshape(-1, *weight.shape[2:])  # [in * out, h, w], or [out * in, 1, l]
-    laid_out = grid(tiles, indices.shape[1], KERNEL_PADDING, PixelMark.PADDING)
+    per_row = indices.shape[1]
+    tiles = indices.reshape(-1, height, width)  # [in * out, h, w], or [out * in, 1, l]
+    laid_out = grid(tiles, per_row, KERNEL_PADDING, PixelMark.PADDING)
     return Picture(laid_out, palette("signed").table, tile), peak
 
 
@@ -155,21 +170,25 @@ def draw_input_image(image: InputImage) -> tuple[Picture, str]:
     """
     values = image.values.astype(np.float64)  # [C, H, W]
     lo, hi, is_finite = finite_extremes(values)
-    known = values if is_finite else np.where(np.isfinite(values), values, 0.0)
+    known = values.copy()
+    known[~np.isfinite(values)] = 0.0
     if image.normalization is not None:
         mean, std = image.normalization
-        known = known * np.reshape(std, (-1, 1, 1)) + np.reshape(mean, (-1, 1, 1))
+        known = known * np.reshape(std, _CHANNEL) + np.reshape(mean, _CHANNEL)
         how = "de-normalized with the given mean and standard deviation"
     elif lo >= 0.0 and hi <= 1.0:
         how = "values 0…1, unchanged"
     else:
         known = (known - lo) / (hi - lo) if hi > lo else np.zeros_like(known)
         how = f"stretched between its extremes {lo:.4g} and {hi:.4g}"
-    pixels = np.round(np.clip(known, 0, 1) * 255).astype(np.uint8)
+    scaled = np.clip(known, 0, 1) * 255
+    pixels = np.round(scaled).astype(np.uint8)
+    channels, height, width = pixels.shape
     if is_finite:
-        shown = pixels[0] if len(pixels) == 1 else pixels.transpose(1, 2, 0)  # [H, W(, 3)]
+        shown = pixels[0] if channels == 1 else pixels.transpose(1, 2, 0)  # [H, W(, 3)]
         return Picture(np.ascontiguousarray(shown)), how
-    colour = np.broadcast_to(pixels, (3, *pixels.shape[1:])).transpose(1, 2, 0).copy()
+    colours = np.broadcast_to(pixels, (3, height, width))
+    colour = colours.transpose(1, 2, 0).copy()  # [H, W, 3]
     table = palette("grey").table
     colour[np.isneginf(values).any(0)] = table[PixelMark.NEGATIVE_INFINITY]
     colour[np.isposinf(values).any(0)] = table[PixelMark.POSITIVE_INFINITY]
@@ -184,16 +203,21 @@ def enlargement(picture: Picture) -> int:
     wider than 2048 px.
     """
     side = max(picture.tile)
-    factor = ceil_div(SMALL_TILE, side) if 0 < side < SMALL_TILE else 1
+    factor = 1
+    if 0 < side < SMALL_TILE:
+        factor = ceil_div(SMALL_TILE, side)
     is_sequence = picture.tile == (1, picture.pixels.shape[1])
     if is_sequence:
-        return max(factor, min(_ROW_HEIGHT, _ROW_WIDTH // side))
+        row_height = min(_ROW_HEIGHT, _ROW_WIDTH // side)
+        return max(factor, row_height)
     return factor
 
 
 def enlarge(picture: Picture) -> Picture:
     """Enlarge a picture by its ``enlargement``, with nearest-neighbour interpolation."""
     factor = enlargement(picture)
-    pixels = picture.pixels.repeat(factor, axis=0).repeat(factor, axis=1)
+    rows = picture.pixels.repeat(factor, axis=0)
+    pixels = rows.repeat(factor, axis=1)
     height, width = picture.tile
-    return Picture(pixels, picture.palette, (height * factor, width * factor))
+    tile = (height * factor, width * factor)
+    return Picture(pixels, picture.palette, tile)

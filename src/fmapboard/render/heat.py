@@ -19,6 +19,7 @@ from PIL import Image, ImageDraw, ImageFile  # noqa: F401
 from fmapboard.arithmetic import ceil_div
 from fmapboard.records import Bytes8, Floats, HardImage, InputImage, Normalization, Picture
 from fmapboard.render.grid import PADDING, SMALL_TILE, draw_input_image, grid
+from fmapboard.render.palettes import interpolated
 
 GREYS = 8
 """Levels of grey."""
@@ -33,13 +34,14 @@ _DARK = 24.0
 _LIGHT = 96.0
 """Grey values of black and white in the input."""
 
-_RAMP = (
-    (0.0, (168, 84, 40)),
-    (0.4, (214, 100, 20)),
-    (0.75, (250, 170, 40)),
-    (1.0, (255, 244, 120)),
+_STOPS = (0.0, 0.4, 0.75, 1.0)
+_COLOURS = (
+    (168, 84, 40),
+    (214, 100, 20),
+    (250, 170, 40),
+    (255, 244, 120),
 )
-"""Heat -> colour; lightness rises throughout."""
+"""Colour at each of these stops of heat; lightness rises throughout."""
 
 _OPACITY = 1.6
 """Opacity of the strongest heat; from 1 on the input is hidden."""
@@ -60,17 +62,15 @@ def dimmed(image: InputImage, side: int) -> Floats:
         image: The input image.
         side: Length in px of the picture's longer side; a smaller image is not enlarged.
     """
-    height, width = image.values.shape[1:]
-    shrinks = min(1.0, side / max(height, width))
     picture, _ = draw_input_image(image)
-    grey = picture.pixels.astype(np.float64)
+    grey = picture.pixels.astype(np.float64)  # [H, W], 0…255
     if grey.ndim == 3:
         grey = grey @ _LUMA
-    smaller = resized(
-        grey,  # [H, W], 0…255
-        height=max(1, round(height * shrinks)),
-        width=max(1, round(width * shrinks)),
-    )
+    height, width = grey.shape
+    factor = min(1.0, side / max(height, width))
+    smaller_height = max(1, round(height * factor))
+    smaller_width = max(1, round(width * factor))
+    smaller = resized(grey, smaller_height, smaller_width)
     return smaller / 255 * (GREYS - 1)
 
 
@@ -83,31 +83,33 @@ def heat_over(below: Floats, heat: Floats | None) -> Picture:
             even grey.
     """
     if heat is None:
-        return Picture(np.full(below.shape, _NEGLIGIBLE, np.uint8), _table())
+        even = np.full(below.shape, _NEGLIGIBLE, np.uint8)
+        return Picture(even, _table())
     height, width = below.shape
     grey = np.rint(below)
-    hot = resized(np.maximum(heat, 0), height, width)
+    positive = np.maximum(heat, 0)
+    hot = resized(positive, height, width)
     level = np.rint(hot / hot.max() * (HEATS - 1))
-    is_hidden = level / (HEATS - 1) * _OPACITY >= 1
-    grey[is_hidden] = 0  # so a pixel compresses better
-    return Picture((level * GREYS + grey).astype(np.uint8), _table())
+    opacity = level / (HEATS - 1) * _OPACITY
+    grey[opacity >= 1] = 0  # hidden: so a pixel compresses better
+    indices = level * GREYS + grey
+    return Picture(indices.astype(np.uint8), _table())
 
 
 def resized(values: Floats, height: int, width: int) -> Floats:
     """Values [H, W] resized with a triangle filter, which averages where it shrinks."""
     picture = Image.fromarray(values.astype(np.float32))
-    return np.asarray(picture.resize((width, height), Image.Resampling.BILINEAR), np.float64)
+    smaller = picture.resize((width, height), Image.Resampling.BILINEAR)
+    return np.asarray(smaller, np.float64)
 
 
 def _table() -> Bytes8:
     """u8 [256, 3]: index = heat level * GREYS + grey level."""
-    grey = np.linspace(_DARK, _LIGHT, GREYS)[None, :, None]  # [1, GREYS, 1]
+    grey = np.linspace(_DARK, _LIGHT, GREYS).reshape(1, GREYS, 1)
     heat = np.linspace(0, 1, HEATS)
-    stops = [stop for stop, _ in _RAMP]
-    channels = np.array([colour for _, colour in _RAMP]).T  # [3, stops]
-    colours = np.stack([np.interp(heat, stops, values) for values in channels], axis=1)
-    opacity = np.minimum(1, heat * _OPACITY)[:, None, None]
-    mixed = grey * (1 - opacity) + colours[:, None, :] * opacity  # [HEATS, GREYS, 3]
+    colours = interpolated(heat, _STOPS, _COLOURS).reshape(HEATS, 1, 3)
+    opacity = np.minimum(1, heat * _OPACITY).reshape(HEATS, 1, 1)
+    mixed = grey * (1 - opacity) + colours * opacity  # [HEATS, GREYS, 3]
     table = np.full((256, 3), 128, np.uint8)
     table[:_NEGLIGIBLE] = mixed.reshape(-1, 3).round()
     return table
@@ -137,9 +139,12 @@ def draw_hard_images(
 
     tiles = list[Bytes8]()
     for hard in images:
-        picture, _ = draw_input_image(InputImage(hard.sample, hard.values, normalization))
-        factor = ceil_div(2 * SMALL_TILE, max(picture.pixels.shape[:2]))
-        image = Image.fromarray(picture.pixels.repeat(factor, 0).repeat(factor, 1))
+        input_image = InputImage(hard.sample, hard.values, normalization)
+        picture, _ = draw_input_image(input_image)
+        side = max(picture.pixels.shape[:2])
+        factor = ceil_div(2 * SMALL_TILE, side)
+        rows = picture.pixels.repeat(factor, axis=0)
+        image = Image.fromarray(rows.repeat(factor, axis=1))
         width = max(image.width, _TEXT_WIDTH)
         page = Image.new("RGB", (width, image.height + _TEXT_HEIGHT), "white")
         page.paste(image)
@@ -152,13 +157,15 @@ def draw_hard_images(
             top = image.height + row * _TEXT_HEIGHT // 3
             page.paste(_written(text, width), (0, top))
         tiles.append(np.asarray(page))
-    return Picture(grid(np.stack(tiles), _PER_ROW, PADDING, 255))
+    laid_out = grid(np.stack(tiles), _PER_ROW, PADDING, 255)
+    return Picture(laid_out)
 
 
 @lru_cache(1024)  # drawing a label takes longer than the image above it
 def _written(text: str, width: int) -> Image.Image:
     """A row of text, in dark on white."""
     row = Image.new("RGB", (width, _TEXT_HEIGHT // 3), "white")
-    known = text.encode("latin-1", "replace").decode("latin-1")  # in every font of Pillow
-    ImageDraw.Draw(row).text((2, 0), known, "black")
+    latin = text.encode("latin-1", "replace")  # in every font of Pillow
+    pen = ImageDraw.Draw(row)
+    pen.text((2, 0), latin.decode("latin-1"), "black")
     return row

@@ -7,13 +7,15 @@ of all palettes and are never grey, so values and marks can be told apart in RGB
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from fmapboard.errors import ConfigurationError, closest
-from fmapboard.records import Bytes8, PixelMark
+from fmapboard.records import Bytes8, Floats, PixelMark
 
 PALETTES = ("grey", "viridis", "magma", "signed")
 """Names of the color palettes; ``signed`` has zero in the middle."""
@@ -36,21 +38,12 @@ LEGEND = "magenta = NaN, red = +Inf, blue = −Inf, cyan = constant channel, ora
 LEVEL_OF_PIXEL: Bytes8 = (np.arange(256) * VALUES // 256).astype(np.uint8)
 PIXEL_OF_LEVEL: Bytes8 = np.searchsorted(LEVEL_OF_PIXEL, np.arange(VALUES)).astype(np.uint8)
 
-_ANCHORS: dict[str, tuple[tuple[int, int, int], ...]] = {
-    "viridis": (
-        (68, 1, 84), (72, 40, 120), (62, 73, 137), (49, 104, 142), (37, 130, 142),
-        (31, 158, 137), (53, 183, 121), (109, 205, 89), (180, 222, 44), (253, 231, 37),
-    ),
-    "magma": (
-        (0, 0, 4), (24, 15, 61), (68, 15, 118), (114, 31, 129), (158, 47, 127),
-        (205, 64, 113), (241, 96, 93), (253, 150, 104), (254, 202, 141), (252, 253, 191),
-    ),
-    "signed": (
-        (8, 48, 107), (33, 102, 172), (67, 147, 195), (146, 197, 222), (209, 229, 240),
-        (247, 247, 247),
-        (253, 219, 199), (244, 165, 130), (214, 96, 77), (178, 24, 43), (110, 0, 30),
-    ),
-}  # fmt: skip
+_ANCHORS = {
+    "viridis": "440154 482878 3e4989 31688e 25828e 1f9e89 35b779 6dcd59 b4de2c fde725",
+    "magma": "000004 180f3d 440f76 721f81 9e2f7f cd4071 f1605d fd9668 feca8d fcfdbf",
+    "signed": "08306b 2166ac 4393c3 92c5de d1e5f0 f7f7f7 fddbc7 f4a582 d6604d b2182b 6e001e",
+}
+"""Equidistant colours of each palette, in hexadecimal."""
 
 
 class Palette(NamedTuple):
@@ -73,13 +66,30 @@ def checked_colormap(name: str) -> str:
     Raises:
         ConfigurationError: there is no such palette; the message lists the closest names.
     """
-    name = "grey" if name == "gray" else name
+    if name == "gray":
+        return "grey"
     if name not in PALETTES:
-        raise ConfigurationError(
-            f"no palette {name!r}{closest(str(name), PALETTES, listed=0)}; "
-            f"available: {', '.join(PALETTES)}"
-        )
+        near = closest(str(name), PALETTES, listed=0)
+        available = ", ".join(PALETTES)
+        raise ConfigurationError(f"no palette {name!r}{near}; available: {available}")
     return name
+
+
+def interpolated(places: Floats, stops: Sequence[float], colours: npt.ArrayLike) -> Floats:
+    """Colours of a ramp.
+
+    Args:
+        places: Where along the ramp, [P].
+        stops: Where the ramp has the given colours, ascending, [S].
+        colours: [S, 3].
+
+    Returns:
+        f64 [P, 3].
+    """
+    result = np.empty((len(places), 3))
+    for channel, values in enumerate(np.transpose(colours)):
+        result[:, channel] = np.interp(places, stops, values)
+    return result
 
 
 @lru_cache
@@ -94,11 +104,11 @@ def palette(name: str) -> Palette:
     if name == "grey":
         table[:VALUES] = PIXEL_OF_LEVEL[:, None]
     else:
-        anchors = np.array(_ANCHORS[name], np.float64)
-        places = np.linspace(0, len(anchors) - 1, VALUES)
-        known = np.arange(len(anchors))
-        channels = [np.interp(places, known, values) for values in anchors.T]
-        table[:VALUES] = np.stack(channels, axis=1).round()
+        anchors = np.frombuffer(bytes.fromhex(_ANCHORS[name]), np.uint8).reshape(-1, 3)
+        stops = range(len(anchors))
+        places = np.linspace(0, stops[-1], VALUES)
+        colours = interpolated(places, stops, anchors)
+        table[:VALUES] = colours.round()
     for mark, colour in MARK_COLOURS.items():
         table[mark] = colour
     table.flags.writeable = False

@@ -73,12 +73,16 @@ def encode(picture: Picture, factor: int = 1) -> bytes:
     if not height or not width:
         raise ValueError(f"a picture of {height}×{width} px cannot be a PNG")
     sides = struct.pack(">II", width * factor, height * factor)
-    kind = struct.pack(">BBBBB", 8, _colour_type(picture), 0, 0, 0)
-    parts = [_SIGNATURE, *_chunk(b"IHDR", sides, kind)]
+    colour_type = _colour_type(picture)
+    kind = bytes([8, colour_type, 0, 0, 0])
+    parts = [_SIGNATURE]
+    parts += _chunk(b"IHDR", sides, kind)
     if picture.palette is not None:
         parts += _chunk(b"PLTE", picture.palette.tobytes())
     stream = fastest.compressobj(_LEVEL)
-    data = [stream.compress(rows) for rows in _filtered(picture.pixels, factor)]
+    data = []
+    for rows in _filtered(picture.pixels, factor):
+        data.append(stream.compress(rows))
     parts += _chunk(b"IDAT", *data, stream.flush())
     parts += _chunk(b"IEND")
     return b"".join(parts)
@@ -98,20 +102,24 @@ def _filtered(pixels: Bytes8, factor: int) -> Iterator[Bytes8]:
         return _filter_enlarged(pixels, factor)
     if pixels.ndim == 3:
         return _prefiltered(_PAETH, _filter_paeth(pixels))
-    middle = max(0, pixels.shape[0] - _PROBE_ROWS) // 2
+    middle = max(0, len(pixels) - _PROBE_ROWS) // 2
     rows = pixels[middle : middle + _PROBE_ROWS]
     step = rows.size // _PROBE_PIXELS | 1  # odd, since tiles often repeat at even steps
     probe = rows[:, ::step]
-    if _entropy(probe) < _entropy(probe[1:] - probe[:-1]):
+    differences = probe[1:] - probe[:-1]
+    if _entropy(probe) < _entropy(differences):
         return _prefiltered(_NONE, pixels)
-    return _prefiltered(_UP, _filter_up(pixels))
+    up = pixels.copy()
+    up[1:] -= pixels[:-1]
+    return _prefiltered(_UP, up)
 
 
 def _prefiltered(kind: int, rows: Bytes8) -> Iterator[Bytes8]:
     """Blocks of rows that were filtered with one type of filter, each row preceded by it."""
     height, width = rows.shape
-    rows_per_block = max(1, _BLOCK_BYTES // (width + 1))
-    buffer = np.empty((min(rows_per_block, height), width + 1), np.uint8)
+    line = 1 + width
+    rows_per_block = max(1, _BLOCK_BYTES // line)
+    buffer = np.empty((min(rows_per_block, height), line), np.uint8)
     buffer[:, 0] = kind
     for first in range(0, height, rows_per_block):
         block = buffer[: height - first]
@@ -119,27 +127,21 @@ def _prefiltered(kind: int, rows: Bytes8) -> Iterator[Bytes8]:
         yield block
 
 
-def _filter_up(rows: Bytes8) -> Bytes8:
-    """Each row without the one above, modulo 256."""
-    filtered: Bytes8 = rows.copy()
-    filtered[1:] -= rows[:-1]
-    return filtered
-
-
 def _filter_enlarged(pixels: Bytes8, factor: int) -> Iterator[Bytes8]:
     """Enlarge and filter: Sub, which is non-zero only at the left edge of each square, then Up."""
     height, width, *colour = pixels.shape
-    line = 1 + width * factor * (3 if colour else 1)
+    line = 1 + factor * pixels[0].size
     rows_per_block = max(1, _BLOCK_BYTES // (line * factor))
     block = np.zeros((min(rows_per_block, height), factor, line), np.uint8)
     block[:, 0, 0] = _SUB
     block[:, 1:, 0] = _UP
     squares = block[:, 0, 1:].reshape(len(block), width, factor, *colour)
-    left = squares[:, :, 0]  # [rows, W], a view
+    left_edges = squares[:, :, 0]  # [rows, W], a view
     for first in range(0, height, rows_per_block):
         rows = pixels[first : first + rows_per_block]
-        left[: len(rows), 0] = rows[:, 0]
-        np.subtract(rows[:, 1:], rows[:, :-1], out=left[: len(rows), 1:])
+        edges = left_edges[: len(rows)]
+        edges[:, 0] = rows[:, 0]
+        np.subtract(rows[:, 1:], rows[:, :-1], out=edges[:, 1:])
         yield block[: len(rows)]
 
 
@@ -147,7 +149,8 @@ def _entropy(values: Bytes8) -> float:
     """Entropy in bits per value; 0 for an empty array."""
     counts = np.bincount(values.ravel(), minlength=256)
     share = counts[counts > 0] / max(values.size, 1)
-    return -float((share * np.log2(share)).sum())
+    bits = share * np.log2(share)
+    return -float(bits.sum())
 
 
 def _filter_paeth(pixels: Bytes8) -> Bytes8:
@@ -169,21 +172,26 @@ def _filter_paeth(pixels: Bytes8) -> Bytes8:
     from_corner = np.abs(from_left + from_above)
     np.abs(from_left, out=from_left)
     np.abs(from_above, out=from_above)
+    nearest_other = _where(from_above <= from_corner, above, corner)
     is_left = (from_left <= from_above) & (from_left <= from_corner)
-    nearest = _where(from_above <= from_corner, above, corner)
-    return here - _where(is_left, left, nearest)
+    nearest = _where(is_left, left, nearest_other)
+    return here - nearest
 
 
 def _where(condition: npt.NDArray[np.bool_], if_true: Bytes8, if_false: Bytes8) -> Bytes8:
     """``np.where`` with bit masks, which is several times faster."""
     mask = np.negative(condition.view(np.uint8))  # 0 or 255
-    return if_false ^ ((if_false ^ if_true) & mask)
+    difference = if_false ^ if_true
+    return if_false ^ (difference & mask)
 
 
 def _chunk(kind: bytes, *data: bytes) -> list[bytes]:
     """A PNG chunk: length, type, data and CRC-32."""
+    length = 0
     checksum = fastest.crc32(kind)
     for part in data:
+        length += len(part)
         checksum = fastest.crc32(part, checksum)
-    length = sum(len(part) for part in data)
-    return [struct.pack(">I", length), kind, *data, struct.pack(">I", checksum)]
+    head = struct.pack(">I", length)
+    tail = struct.pack(">I", checksum)
+    return [head, kind, *data, tail]

@@ -16,6 +16,9 @@ from fmapboard.arithmetic import ceil_div
 from fmapboard.records import Bytes8, Floats, Layout, PixelMark, Planes, Scale
 
 Values = TypeVar("Values", Floats, Bytes8)
+Flags = npt.NDArray[np.bool_]
+Limits = tuple[Floats, Floats]
+"""Smallest and largest values."""
 
 
 def shrink(maps: Floats, max_side: int | None) -> tuple[Floats, int]:
@@ -44,21 +47,28 @@ def shrink_pixels(pixels: Bytes8, marks: Bytes8 | None, block: int) -> tuple[Byt
     The last row and column are repeated to fill incomplete blocks. A block that contains marks
     becomes the mark with the highest code among them.
     """
-    height, width = pixels.shape[-2:]
-    edges = [(0, 0)] * (pixels.ndim - 2) + [(0, -height % block), (0, -width % block)]
+    *outer, height, width = pixels.shape
+    below = -height % block
+    right = -width % block
+    edges = [(0, 0) for _ in outer]
+    edges += [(0, below), (0, right)]
     padded = np.pad(pixels, edges, mode="edge")
-    means = _means(padded.astype(np.float64), block).astype(np.uint8)
+    means = _means(padded.astype(np.float64), block)
+    smaller = means.astype(np.uint8)
     if marks is None:
-        return means, None
-    return means, _combined(marks, block, np.maximum)
+        return smaller, None
+    return smaller, _combined(marks, block, np.maximum)
 
 
 def _means(maps: Floats, block: int) -> Floats:
     height, width = maps.shape[-2:]
-    heights = np.minimum(height - np.arange(0, height, block), block)
-    widths = np.minimum(width - np.arange(0, width, block), block)
+    rows_left = height - np.arange(0, height, block)
+    columns_left = width - np.arange(0, width, block)
+    heights = np.minimum(rows_left, block)
+    widths = np.minimum(columns_left, block)
+    counts = np.outer(heights, widths)  # values per block
     sums = _combined(maps, block, np.add)
-    sums /= (heights[:, None] * widths).astype(maps.dtype)
+    sums /= counts.astype(maps.dtype)
     return sums
 
 
@@ -72,7 +82,8 @@ def _along(values: Values, block: int, combine: np.ufunc, axis: int) -> Values:
     """Reduce each run of ``block`` values along an axis to one value, in a new array."""
     along = values.swapaxes(axis, -1)
     result = along[..., ::block].copy(order="K")
-    for offset in range(1, min(block, along.shape[-1])):
+    longest_run = min(block, along.shape[-1])
+    for offset in range(1, longest_run):
         others = along[..., offset::block]
         inside = result[..., : others.shape[-1]]
         combine(inside, others, out=inside)
@@ -97,17 +108,25 @@ def finite_extremes(
         >>> finite_extremes(np.array([1.0, np.nan, 3.0]))
         (array(1.), array(3.), False)
     """
-    lo = np.asarray(values.min(axes, initial=np.inf), np.float64)
-    hi = np.asarray(values.max(axes, initial=-np.inf), np.float64)
+    lo, hi = _extremes(values, values, axes)
     if np.isfinite(lo).all() and np.isfinite(hi).all():
         return lo, hi, True
     finite = np.isfinite(values)
-    lo = np.where(finite, values, np.inf).min(axes, initial=np.inf)
-    hi = np.where(finite, values, -np.inf).max(axes, initial=-np.inf)
-    return np.asarray(lo, np.float64), np.asarray(hi, np.float64), bool(finite.all())
+    or_infinity = np.where(finite, values, np.inf)
+    or_minus_infinity = np.where(finite, values, -np.inf)
+    lo, hi = _extremes(or_infinity, or_minus_infinity, axes)
+    return lo, hi, bool(finite.all())
+
+
+def _extremes(for_min: Floats, for_max: Floats, axes: tuple[int, ...] | None) -> Limits:
+    lo = for_min.min(axes, initial=np.inf)
+    hi = for_max.max(axes, initial=-np.inf)
+    return np.asarray(lo, np.float64), np.asarray(hi, np.float64)
 
 
 _CACHED_BYTES = 2**18
+_PLANE = (2, 3)
+"""Axes of one plane in [N, C, H, W]."""
 
 _TILES_PER_ROW = 8
 """Maximum length of a sequence's row in tile widths; a grid of 64 tiles is as wide."""
@@ -126,19 +145,26 @@ class Averaged(NamedTuple):
     lo: Floats
     hi: Floats
 
-    def extremes(self, lo: Floats | float, hi: Floats | float) -> tuple[Floats, Floats]:
+    def extremes(self, lo: Floats | float, hi: Floats | float) -> Limits:
         """Min and max f64 [N, C] of each plane; the given values where they are not known."""
         is_known = np.isfinite(self.lo) & np.isfinite(self.hi)
-        return np.where(is_known, self.lo, lo), np.where(is_known, self.hi, hi)
+        least = np.where(is_known, self.lo, lo)
+        most = np.where(is_known, self.hi, hi)
+        return least, most
 
     def within(self, means: Floats) -> Floats:
         """Means [N, C, H, W] without overflowed sums: a mean lies between its plane's extremes."""
         if np.isfinite(means).all():
             return means
         lo, hi = self.extremes(-np.inf, np.inf)
-        lowest = lo.astype(means.dtype)[..., None, None]  # [N, C, 1, 1]
-        highest = hi.astype(means.dtype)[..., None, None]
+        lowest = _per_plane(lo, means.dtype)
+        highest = _per_plane(hi, means.dtype)
         return np.clip(means, lowest, highest)
+
+
+def _per_plane(values: Floats, dtype: npt.DTypeLike) -> Floats:
+    """Values [n, c] in a dtype as [n, c, 1, 1], to be combined with planes."""
+    return values.astype(dtype)[..., None, None]
 
 
 class Quantizer:
@@ -162,7 +188,7 @@ class Quantizer:
         self.max_tile = max_tile
         self.scale = scale
         self.zero_centered = zero_centered
-        self._locked: dict[Hashable, tuple[Floats, Floats]] = {}
+        self._locked: dict[Hashable, Limits] = {}
 
     def __call__(
         self,
@@ -171,7 +197,7 @@ class Quantizer:
         shape: tuple[int, ...],
         channels: int,
         view: str,
-        known: tuple[Floats, Floats] | None = None,
+        known: Limits | None = None,
         layout: Layout = "tiles",
         averaged: Averaged | None = None,
     ) -> Planes:
@@ -187,20 +213,16 @@ class Quantizer:
             layout: ``"rows"`` if the maps are sequences [N, C, 1, L].
             averaged: How the maps were averaged on an accelerator; None if they were not.
         """
-        if averaged is None:
-            drawn, block = shrink(maps, longest(self.max_tile, layout))  # [n, c, h, w]
-        else:
-            drawn = averaged.within(maps)
-            block = averaged.block
-        has_one_pixel = drawn.shape[2:] == (1, 1)
+        drawn, block = self._shrunk(maps, layout, averaged)  # [n, c, h, w]
         if known is None or block > 1:
-            own_lo, own_hi, is_finite = finite_extremes(drawn, (2, 3))
+            own_lo, own_hi, is_finite = finite_extremes(drawn, _PLANE)
         else:
             own_lo, own_hi = known
             is_finite = True
         flat = own_lo == own_hi
         if block > 1:
             own_lo, own_hi, flat = _constant_planes(own_lo, own_hi, averaged or maps)
+        has_one_pixel = _have_one_pixel(drawn)
         if has_one_pixel:
             flat = np.zeros_like(flat)
         lo, hi = self._limits(own_lo, own_hi, has_one_pixel)
@@ -220,7 +242,16 @@ class Quantizer:
             layout=layout,
         )
 
-    def _limits(self, lo: Floats, hi: Floats, has_one_pixel: bool) -> tuple[Floats, Floats]:
+    def _shrunk(
+        self, maps: Floats, layout: Layout, averaged: Averaged | None
+    ) -> tuple[Floats, int]:
+        """The maps in the size that is drawn, and the side in px of the averaged squares."""
+        if averaged is not None:
+            return averaged.within(maps), averaged.block
+        most = longest(self.max_tile, layout)
+        return shrink(maps, most)
+
+    def _limits(self, lo: Floats, hi: Floats, has_one_pixel: bool) -> Limits:
         """The values drawn as 0 and as 255, f64 [n, c], before a scale is locked.
 
         Args:
@@ -229,15 +260,19 @@ class Quantizer:
             has_one_pixel: The planes have one pixel.
         """
         if self.scale == "layer" or has_one_pixel:
-            lo = np.broadcast_to(lo.min(1, keepdims=True), lo.shape)
-            hi = np.broadcast_to(hi.max(1, keepdims=True), hi.shape)
+            lowest = lo.min(1, keepdims=True)
+            highest = hi.max(1, keepdims=True)
+            lo = np.broadcast_to(lowest, lo.shape)
+            hi = np.broadcast_to(highest, hi.shape)
         if self.zero_centered:
-            hi = np.maximum(np.abs(lo), np.abs(hi))
+            hi = _magnitude(lo, hi)
             lo = -hi
         has_no_value = np.isinf(lo) | np.isinf(hi)  # no finite one
-        return np.where(has_no_value, 0.0, lo), np.where(has_no_value, 0.0, hi)
+        lo = np.where(has_no_value, 0.0, lo)
+        hi = np.where(has_no_value, 0.0, hi)
+        return lo, hi
 
-    def _lock(self, key: Hashable, lo: Floats, hi: Floats) -> tuple[Floats, Floats]:
+    def _lock(self, key: Hashable, lo: Floats, hi: Floats) -> Limits:
         key = (key, lo.shape)  # a smaller last batch gets its own scale
         first_lo, first_hi = self._locked.get(key, (lo, hi))
         had_range = first_hi > first_lo
@@ -261,13 +296,24 @@ def longest(max_tile: int | None, layout: Layout) -> int | None:
 
 def used_scale(planes: Planes, scale: Scale) -> Scale:
     """The scale that was actually used: planes of one pixel have no range of their own."""
-    has_one_pixel = planes.pixels.shape[2:] == (1, 1)
-    return "layer" if scale == "channel" and has_one_pixel else scale
+    if scale == "channel" and _have_one_pixel(planes.pixels):
+        return "layer"
+    return scale
+
+
+def _have_one_pixel(planes: Floats | Bytes8) -> bool:
+    """True if planes [n, c, h, w] have one pixel each."""
+    return planes.shape[2:] == (1, 1)
+
+
+def _magnitude(lo: Floats, hi: Floats) -> Floats:
+    """The larger of the absolute values of two limits."""
+    return np.maximum(np.abs(lo), np.abs(hi))
 
 
 def _constant_planes(
     lo: Floats, hi: Floats, whole: Floats | Averaged
-) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
+) -> tuple[Floats, Floats, Flags]:
     """Find constant planes among averaged ones, and correct their extremes.
 
     Averaging equal values may cause rounding errors. A constant map, scaled between its extremes,
@@ -282,16 +328,19 @@ def _constant_planes(
     Returns:
         Min and max f64 [n, c], and bool [n, c], True where the plane was constant before averaging.
     """
+    rounding = 1e-5 * _magnitude(lo, hi)
     with np.errstate(invalid="ignore"):  # inf - inf, where no value is finite
-        flat = (lo <= hi) & (hi - lo <= 1e-5 * np.maximum(np.abs(lo), np.abs(hi)))
-    if flat.any():
-        if isinstance(whole, Averaged):
-            true_lo, true_hi = whole.extremes(lo, lo)
-        else:
-            true_lo, true_hi, _ = finite_extremes(whole, (2, 3))
-        flat &= true_lo == true_hi
-        lo = np.where(flat, true_lo, lo)
-        hi = np.where(flat, true_hi, hi)
+        is_narrow = hi - lo <= rounding
+    flat = (lo <= hi) & is_narrow
+    if not flat.any():
+        return lo, hi, flat
+    if isinstance(whole, Averaged):
+        true_lo, true_hi = whole.extremes(lo, lo)
+    else:
+        true_lo, true_hi, _ = finite_extremes(whole, _PLANE)
+    flat &= true_lo == true_hi
+    lo = np.where(flat, true_lo, lo)
+    hi = np.where(flat, true_hi, hi)
     return lo, hi, flat
 
 
@@ -308,19 +357,20 @@ def quantize(maps: Floats, lo: Floats, hi: Floats, *, inside: bool = False) -> B
         hi: [n, c], drawn as 255.
         inside: All values are finite and within the limits.
     """
-    magnitude = np.maximum(np.abs(lo), np.abs(hi))  # [n, c]
-    exponent = np.clip(np.frexp(magnitude)[1], -126, 126)
-    needs_no_scaling = bool((np.abs(exponent) < 64).all())
-    unit = np.ones_like(magnitude) if needs_no_scaling else np.ldexp(1.0, -exponent)
-    low = (lo * unit).astype(maps.dtype)[..., None, None]  # [n, c, 1, 1]
-    high = (hi * unit).astype(maps.dtype)[..., None, None]
-    span = high - low
+    _, exponent = np.frexp(_magnitude(lo, hi))  # [n, c]
+    exponent = np.clip(exponent, -126, 126)
+    if (np.abs(exponent) >= 64).any():
+        unit = np.ldexp(1.0, -exponent)
+        lo = lo * unit
+        hi = hi * unit
+        maps = maps * _per_plane(unit, maps.dtype)
+    low = _per_plane(lo, maps.dtype)
+    span = _per_plane(hi, maps.dtype) - low
     span[span <= 0] = np.inf
-    if not needs_no_scaling:
-        maps = maps * unit.astype(maps.dtype)[..., None, None]
     pixels = np.empty(maps.shape, np.uint8)
     channels = maps.shape[1]
-    step = max(1, _CACHED_BYTES * channels // max(1, maps.nbytes))  # channels that fit the cache
+    fitting = _CACHED_BYTES * channels // max(1, maps.nbytes)
+    step = max(1, fitting)  # channels that fit the cache
     with np.errstate(invalid="ignore", over="ignore"):
         for first in range(0, channels, step):
             cached = slice(first, first + step)
@@ -340,4 +390,6 @@ def mark(maps: Floats) -> Bytes8 | None:
     marks[np.isnan(maps)] = PixelMark.NAN
     marks[maps == np.inf] = PixelMark.POSITIVE_INFINITY
     marks[maps == -np.inf] = PixelMark.NEGATIVE_INFINITY
-    return marks if marks.any() else None
+    if not marks.any():
+        return None
+    return marks
