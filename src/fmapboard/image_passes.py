@@ -9,6 +9,7 @@ fixed batch size, outputs that are not ordered by image) are run on one image at
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -79,7 +80,9 @@ class ImageListener(CaptureListener):
         shapes: Shapes | None,
         normalization: Normalization | None,
     ) -> None:
-        self._reduce, self._count, self._shapes = reducer, count, shapes
+        self._reduce = reducer
+        self._count = count
+        self._shapes = shapes
         self._normalization = normalization
         self._inputs: list[PendingInputImage] = []
         self._layers: list[list[PendingMeasurement]] = []
@@ -88,12 +91,13 @@ class ImageListener(CaptureListener):
     @property
     def labels(self) -> list[str]:
         """Labels of the layers that ran, in call order."""
-        return [each[0].layer_call.label for each in self._layers]
+        return [images[0].layer_call.label for images in self._layers]
 
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Copy the model's input, which its first operation may overwrite."""
+        given = (args, kwargs)
         sequences = self._reduce.sequences.are_expected
-        self._inputs = input_images((args, kwargs), None, self._normalization, sequences=sequences)
+        self._inputs = input_images(given, None, self._normalization, sequences=sequences)
 
     def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
         """Reduce a layer's output immediately: the next operation may overwrite it."""
@@ -105,16 +109,19 @@ class ImageListener(CaptureListener):
         begun = time.perf_counter()
         with aside(tensor.device.type, tensor.nbytes), _raising(CaptureError, layer_call.layer):
             # One by one: a single image stays in the CPU cache between passes over it.
-            each = (tensor[n : n + 1] for n in range(self._count)) if self._count > 1 else (tensor,)
-            reduced = [self._reduce(layer_call, "feature_maps", own, module) for own in each]
+            images = [tensor]
+            if self._count > 1:
+                images = [tensor[n : n + 1] for n in range(self._count)]
+            reduced = [self._reduce(layer_call, "feature_maps", image, module) for image in images]
             self._layers.append(reduced)
         self._seconds += time.perf_counter() - begun
 
     def _check_shape(self, layer_call: LayerCall, tensor: Tensor, shapes: Shapes) -> None:
-        alone, together = shapes.get(layer_call.label, ()), tuple(tensor.shape)
-        if alone[:1] != (1,) or together != (self._count, *alone[1:]):
+        alone = shapes.get(layer_call.label, ())
+        expected = (self._count, *alone[1:])
+        if alone[:1] != (1,) or tensor.shape != expected:
             raise NotSeparable(
-                f"{layer_call.label} returns {list(alone)} for one image and {list(together)} "
+                f"{layer_call.label} returns {list(alone)} for one image and {list(tensor.shape)} "
                 f"for {self._count}"
             )
 
@@ -125,19 +132,24 @@ class ImageListener(CaptureListener):
             first: Number of the first step.
             kernels: Convolution kernels for the first image's step.
         """
-        layers, inputs = Transfer()((self._layers, self._inputs))()
-        own = zip(*layers, strict=True) if layers else [()] * self._count
+        transfer = Transfer()
+        receive = transfer((self._layers, self._inputs))
+        layers, inputs = receive()
         milliseconds = self._seconds * 1e3 / self._count
         steps = list[PendingStep]()
-        for number, measured in enumerate(own):
-            drawn = tuple(image._replace(sample=0) for image in inputs[number : number + 1])
-            drawn_kernels = () if number else kernels
+        for number in range(self._count):
+            own_inputs = inputs[number : number + 1]
             collected = Collected(
-                first + number, lambda: milliseconds, measured, kernels=drawn_kernels, inputs=drawn
+                step=first + number,
+                milliseconds=lambda: milliseconds,
+                measured=tuple(images[number] for images in layers),
+                kernels=() if number else kernels,
+                inputs=tuple(image._replace(sample=0) for image in own_inputs),
             )
-            nbytes = sum([tensor.nbytes for tensor in tensors(collected)])
+            nbytes = sum(tensor.nbytes for tensor in tensors(collected))
             to_host = partial(collected.to_host, _unrecordable)
-            steps.append(PendingStep(first + number, nbytes, to_host))
+            pending = PendingStep(first + number, nbytes, to_host)
+            steps.append(pending)
         return steps
 
 
@@ -192,28 +204,34 @@ class ImagePasses:
             LayerNotFound: A pattern in ``layers`` matches no layer.
             NoConvolution: The model has no layer to record by default.
         """
+        count = len(images)
         done = 0
         try:
-            while self._separable and len(images) - done > 1:
-                for recorded in self._together(images[done:], first + done):
+            while self._separable and count - done > 1:
+                rest = images[done:]
+                for recorded in self._together(rest, first + done):
                     yield recorded
                     done += 1
         except NotSeparable as reason:
             self._separable = False
             self.refused(str(reason))
-        for number in range(done, len(images)):
-            yield self._alone(images[number : number + 1], first + number)
+        for number in range(done, count):
+            image = images[number : number + 1]  # [1, C, H, W]
+            yield self._alone(image, first + number)
 
     def _alone(self, image: Tensor, step: int) -> PendingStep:
         registry = self._registry()
         seen = ImageListener(self.reducer, 1, None, self.normalization)
+        run = partial(run_side_pass, probe=image)
         with _raising(CaptureError, "the model cannot run on this input"):
-            run_recorded(registry, seen, partial(run_side_pass, probe=image))
+            run_recorded(registry, seen, run)
         registry.check_taps()
         if not seen.labels and not self._has_output:
             raise CaptureError(NOTHING_RAN)
         self._has_output = True
-        kernels = read_kernels(registry.layers, None) if self.kernels and step == 0 else ()
+        kernels: tuple[PendingKernels, ...] = ()
+        if self.kernels and step == 0:
+            kernels = read_kernels(registry.layers, None)
         (recorded,) = seen.steps(step, kernels)
         return recorded
 
@@ -222,20 +240,23 @@ class ImagePasses:
         size = tuple(images.shape[1:])
         known = self._shapes.get(size)
         if known is not None:
-            yield from self._batch(images[: self._max_images(known)], known, first)
+            count = self._max_images(known)
+            yield from self._batch(images[:count], known, first)
             return
         recorded = self._alone(images[:1], first)
         alone = recorded.to_host()
         yield replace(recorded, to_host=lambda: alone)
         shapes = {measured.layer_call.label: measured.shape for measured in alone.measured}
-        again, *others = self._batch(images[: max(2, self._max_images(shapes))], shapes, first)
+        count = max(2, self._max_images(shapes))
+        again, *others = self._batch(images[:count], shapes, first)
         _check_same_statistics(alone, again.to_host())
         self._shapes[size] = shapes
         yield from others
 
     def _max_images(self, shapes: Shapes) -> int:
-        values = sum(int(np.prod(shape)) for shape in shapes.values())
-        return max(1, MAX_PASS_BYTES // max(1, 4 * values))
+        values = sum(map(math.prod, shapes.values()))
+        nbytes = max(1, 4 * values)
+        return max(1, MAX_PASS_BYTES // nbytes)
 
     def _batch(self, images: Tensor, shapes: Shapes, first: int) -> list[PendingStep]:
         seen = ImageListener(self.reducer, len(images), shapes, self.normalization)
@@ -261,16 +282,21 @@ def _check_same_statistics(alone: StepData, together: StepData) -> None:
     Raises:
         NotSeparable: The statistics of a layer differ.
     """
-    for one, other in zip(alone.measured, together.measured, strict=True):
-        first, second = one.statistics, other.statistics
-        assert first is not None  # always computed for images
-        assert second is not None
-        span = np.fmax.reduce(first.maximum) - np.fmin.reduce(first.minimum)
-        margin = _TOLERANCE * (span if np.isfinite(span) else 0.0)
-        moments = ("mean", "std") if one.layer_call.pictures else ()  # other layers have none
-        for name in ("minimum", "maximum", *moments):
-            here, there = getattr(first, name), getattr(second, name)
+    for own, other in zip(alone.measured, together.measured, strict=True):
+        layer_call = own.layer_call
+        expected = own.statistics
+        actual = other.statistics
+        assert expected is not None  # always computed for images
+        assert actual is not None
+        low = np.fmin.reduce(expected.minimum)
+        high = np.fmax.reduce(expected.maximum)
+        span = high - low
+        margin = _TOLERANCE * span if np.isfinite(span) else 0.0
+        names = ["minimum", "maximum"]
+        if layer_call.pictures:  # other layers have no moments
+            names += ["mean", "std"]
+        for name in names:
+            here = getattr(expected, name)
+            there = getattr(actual, name)
             if not np.allclose(here, there, rtol=0.0, atol=margin, equal_nan=True):
-                raise NotSeparable(
-                    f"{one.layer_call.label} differs when an image is run in a batch"
-                )
+                raise NotSeparable(f"{layer_call.label} differs when an image is run in a batch")

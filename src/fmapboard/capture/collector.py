@@ -52,23 +52,33 @@ class BatchNormReader:
         self.pending: PendingGaps | None = None
         self._layers: dict[str, _BatchNorm] = {}
         for name, module in model.named_modules():
-            if isinstance(module, _BatchNorm) and module.training and module.track_running_stats:
-                variance = module.running_var
-                count = module.num_batches_tracked
-                if variance is not None and count is not None and not is_lazy(variance):
-                    self._layers[clean_name(name) or type(module).__name__] = module
+            if not isinstance(module, _BatchNorm) or not module.training:
+                continue
+            variance = module.running_var
+            if variance is None or module.num_batches_tracked is None or is_lazy(variance):
+                continue
+            if module.track_running_stats:
+                label = clean_name(name) or type(module).__name__
+                self._layers[label] = module
         self._before = self._copied() if self._layers else None
 
     def ended(self) -> None:
         """Called when the pass has returned."""
-        before, self._before = self._before, None
-        if before is not None:
-            own = [BatchNormLayer(n, m.momentum, m.eps) for n, m in self._layers.items()]
-            self.pending = PendingGaps(tuple(own), before, self._copied())
+        before = self._before
+        self._before = None
+        if before is None:
+            return
+        layers = []
+        for name, module in self._layers.items():
+            layer = BatchNormLayer(name, module.momentum, module.eps)
+            layers.append(layer)
+        after = self._copied()
+        self.pending = PendingGaps(tuple(layers), before, after)
 
     def _copied(self) -> Packed:
         modules = list(self._layers.values())
-        with aside(modules[0].running_var.device.type):  # type: ignore[union-attr]  # it is kept
+        device = modules[0].running_var.device  # type: ignore[union-attr]  # it is kept
+        with aside(device.type):
             return running_state(modules)
 
 
@@ -141,7 +151,8 @@ class ActivationCollector(CaptureListener):
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Drop what an earlier pass left, and keep the network's input images."""
         self.discard()
-        given, expected = (args, kwargs), self.reduce.sequences.are_expected
+        given = (args, kwargs)
+        expected = self.reduce.sequences.are_expected
         depth = self.reduce.depth
         if self.model is not None:
             with self.guard("BatchNorm"):
@@ -150,21 +161,26 @@ class ActivationCollector(CaptureListener):
             self.inputs += input_images(
                 given, self.inputs_drawn, self.normalization, sequences=expected, depth=depth
             )
-            known = self.normalization
-            if known is not None and self.inputs and self.inputs[0].normalization is None:
-                self.guard.hint(
-                    "normalization",
-                    f"normalization= has a mean and std for {len(known[0])} channels, but the "
-                    f"input has {len(self.inputs[0].values)}; the input is drawn as the network "
-                    "received it",
-                )
+            if self.inputs:
+                self._check_normalization(self.inputs[0])
             if self.attribution is not None:
                 self.attribution.begins_on(self.inputs)
         if self.compares_images and not self.guard.is_disabled("training facts"):
             with self.guard("training facts"):
                 images = image_batch(given, sequences=expected, depth=depth)
                 self.batch = None if images is None else compared(images)
-                self.input_trains = any(one.requires_grad for one in tensors(given))
+                self.input_trains = any(tensor.requires_grad for tensor in tensors(given))
+
+    def _check_normalization(self, image: PendingInputImage) -> None:
+        """Say once if the option does not fit the input's channels."""
+        if self.normalization is None or image.normalization is not None:
+            return
+        channels = len(self.normalization[0])
+        self.guard.hint(
+            "normalization",
+            f"normalization= has a mean and std for {channels} channels, but the input has "
+            f"{len(image.values)}; the input is drawn as the network received it",
+        )
 
     def ended(self) -> None:
         """Called when the forward pass has returned."""
@@ -182,7 +198,8 @@ class ActivationCollector(CaptureListener):
         """Reduce a layer's output or input immediately: the next operation may overwrite it."""
         if self.attribution is not None and side == "output":
             self.attribution.captured(layer_call, side, value, module)
-            if not layer_call.pictures and layer_call.layer not in self.attribution.layers.measured:
+            measured = self.attribution.layers.measured
+            if not layer_call.pictures and layer_call.layer not in measured:
                 return
         if self.guard.is_disabled(layer_call.layer):
             return
@@ -197,14 +214,17 @@ class ActivationCollector(CaptureListener):
                 return
             kind: TensorKind = "feature_maps" if side == "output" else "inputs"
             self._keep(layer_call, kind, tensor, module)
-            if side == "output" and tensor.requires_grad and self._follows(layer_call, tensor):
+            if side == "input" or not tensor.requires_grad:
+                return
+            if self._follows(layer_call, tensor):
                 self._follow(layer_call, tensor, module)
 
     def attributions(self, *, own_images: bool) -> PendingAttributions | None:
         """The attribution of the pass; ``own_images``: the step draws other input images."""
         if self.attribution is None:
             return None
-        return self.attribution.pending(self.loss_scale, tuple(self.inputs) if own_images else ())
+        images = tuple(self.inputs) if own_images else ()
+        return self.attribution.pending(self.loss_scale, images)
 
     def _keep(
         self, layer_call: LayerCall, kind: TensorKind, tensor: Tensor, module: nn.Module
@@ -248,11 +268,10 @@ class ActivationCollector(CaptureListener):
                 else:
                     self.pending[position] = self.pending.pop()
             if position is not None:
-                self.pending[position] = self.pending[position]._replace(passes=passes)
+                measured = self.pending[position]
+                self.pending[position] = measured._replace(passes=passes)
 
-        self.sums.follow(
-            layer_call.layer, tensor, lambda own: own if is_observable(own) else None, record
-        )
+        self.sums.follow(layer_call.layer, tensor, _observable, record)
 
     def _unscaled(self, gradient: Tensor) -> Tensor:
         """The gradient of the unscaled loss, in float32 or wider if the loss was scaled."""
@@ -262,5 +281,10 @@ class ActivationCollector(CaptureListener):
         with aside(gradient.device.type):
             if isinstance(scale, Tensor):
                 scale = scale.to(gradient.device, non_blocking=True)
-            wide = gradient if gradient.dtype == torch.float64 else gradient.detach().float()
-            return wide / scale
+            if gradient.dtype != torch.float64:
+                gradient = gradient.detach().float()
+            return gradient / scale
+
+
+def _observable(gradient: Tensor) -> Tensor | None:
+    return gradient if is_observable(gradient) else None

@@ -17,7 +17,7 @@ import functools
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -28,6 +28,9 @@ from fmapboard.interrupts import interrupt_in
 from fmapboard.model.tensors import as_bytes, map_tensors, tensors
 
 T = TypeVar("T")
+
+Groups = list[list[int]]
+"""Numbers of the tensors in each piece that is copied."""
 
 _REFUSALS_UNTIL_PAGEABLE = 3
 """After this many failed allocations in a row, pinned memory is not tried any more."""
@@ -66,7 +69,9 @@ class Transfer:
             A function to be called on another thread. It waits for the copy and returns the
             same structure with CPU tensors. It keeps none of the device tensors alive.
         """
-        if all(map(_IS_CPU, tensors(value) if held is None else held)):
+        if held is None:
+            held = tensors(value)
+        if all(map(_IS_CPU, held)):
             return lambda: value
         contents: dict[torch.device, list[Tensor]] = {}
         order: list[torch.device] = []
@@ -74,8 +79,9 @@ class Transfer:
         def take(tensor: Tensor) -> Tensor:
             if tensor.is_cpu:
                 return tensor
-            contents.setdefault(tensor.device, []).append(tensor)
-            order.append(tensor.device)
+            device = tensor.device
+            contents.setdefault(device, []).append(tensor)
+            order.append(device)
             return _IN_TRANSIT
 
         without = map_tensors(value, take)
@@ -86,7 +92,10 @@ class Transfer:
             devices = iter(order)
 
             def put_back(tensor: Tensor) -> Tensor:
-                return next(arrived[next(devices)]) if tensor is _IN_TRANSIT else tensor
+                if tensor is not _IN_TRANSIT:
+                    return tensor
+                device = next(devices)
+                return next(arrived[device])
 
             received: T = map_tensors(without, put_back)
             return received
@@ -100,13 +109,15 @@ class Transfer:
         module = _streams(device)
         pinned = None if module is None else self._pinned(contents, groups)
         if pinned is None:
-            groups = [_widest_first(contents, range(len(contents)))]
+            everything = range(len(contents))
+            groups = [_widest_first(contents, everything)]
         with torch.no_grad():
             pieces = list[Tensor]()
             for group in groups:
                 parts = [as_bytes(contents[number]) for number in group]
                 is_copied_as_it_is = len(parts) == 1 and pinned is not None
-                pieces.append(parts[0] if is_copied_as_it_is else torch.cat(parts))
+                piece = parts[0] if is_copied_as_it_is else torch.cat(parts)
+                pieces.append(piece)
             del parts
         stream = None if module is None else module.current_stream(device)
         if pinned is not None:
@@ -119,14 +130,18 @@ class Transfer:
                 piece.record_stream(side)  # its memory is not used again before the copy is done
             pieces = pinned
             stream = side
-        like = [[(contents[n].shape, contents[n].dtype) for n in group] for group in groups]
-        return _Parcel(groups, like, pieces, None if stream is None else _event(module, stream))
+        like = [[_Like(contents[n].shape, contents[n].dtype) for n in group] for group in groups]
+        event = None if stream is None else _event(module, stream)
+        return _Parcel(groups, like, pieces, event)
 
-    def _pinned(self, contents: list[Tensor], groups: list[list[int]]) -> list[Tensor] | None:
+    def _pinned(self, contents: list[Tensor], groups: Groups) -> list[Tensor] | None:
         """Pinned memory for each group; None if it cannot be allocated."""
         if self._refusals >= _REFUSALS_UNTIL_PAGEABLE:
             return None
-        sizes = [sum(contents[n].nbytes for n in group) for group in groups]
+        sizes = []
+        for group in groups:
+            nbytes = [contents[number].nbytes for number in group]
+            sizes.append(sum(nbytes))
         try:
             pinned = [pinned_memory((size,), torch.uint8) for size in sizes]
         except RuntimeError as error:
@@ -144,6 +159,18 @@ class Transfer:
         return pinned
 
 
+class _Like(NamedTuple):
+    """What the bytes of a tensor are put back into."""
+
+    shape: torch.Size
+    dtype: torch.dtype
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the tensor."""
+        return self.shape.numel() * self.dtype.itemsize
+
+
 @dataclass(slots=True)
 class _Parcel:
     """Tensors of one device that are being copied to the host.
@@ -155,8 +182,8 @@ class _Parcel:
         event: recorded behind the copies; None for a device without events.
     """
 
-    groups: list[list[int]]
-    like: list[list[tuple[torch.Size, torch.dtype]]]
+    groups: Groups
+    like: list[list[_Like]]
     pieces: list[Tensor]
     event: Any
 
@@ -170,22 +197,28 @@ class _Parcel:
                 self.event.synchronize()
             self.pieces = [piece.cpu() for piece in self.pieces]
         found: dict[int, Tensor] = {}
-        for group, like, piece in zip(self.groups, self.like, self.pieces, strict=True):
-            sizes = [shape.numel() * dtype.itemsize for shape, dtype in like]
-            parts = zip(group, like, piece.split_with_sizes(sizes), strict=True)
-            found.update((n, part.view(dtype).view(shape)) for n, (shape, dtype), part in parts)
+        for group, likes, piece in zip(self.groups, self.like, self.pieces, strict=True):
+            sizes = [like.nbytes for like in likes]
+            parts = piece.split_with_sizes(sizes)
+            for number, like, part in zip(group, likes, parts, strict=True):
+                typed = part.view(like.dtype)
+                found[number] = typed.view(like.shape)
         return [found[number] for number in range(len(found))]
 
 
-def _groups(contents: list[Tensor]) -> list[list[int]]:
+def _groups(contents: list[Tensor]) -> Groups:
     """The numbers of the tensors that are copied together; of a large step the largest alone."""
-    order = sorted(range(len(contents)), key=lambda n: contents[n].nbytes)
-    together = sum(tensor.nbytes for tensor in contents)
-    alone = list[list[int]]()
-    while together > _MOST_PACKED and order and contents[order[-1]].nbytes >= _LARGE:
-        largest = order.pop()
+    sizes = [tensor.nbytes for tensor in contents]
+    order = sorted(range(len(sizes)), key=sizes.__getitem__)
+    together = sum(sizes)
+    alone: Groups = []
+    while order and together > _MOST_PACKED:
+        largest = order[-1]
+        if sizes[largest] < _LARGE:
+            break
+        order.pop()
         alone.append([largest])
-        together -= contents[largest].nbytes
+        together -= sizes[largest]
     if not order:
         return alone
     return [_widest_first(contents, order), *alone]
@@ -223,8 +256,10 @@ def _streams(device: torch.device) -> Any:
         module = torch.get_device_module(device)
     except RuntimeError:  # a device that torch has no module for
         return None
-    needed = ("Stream", "Event", "stream", "current_stream")
-    return module if all(hasattr(module, name) for name in needed) else None
+    for name in ("Stream", "Event", "stream", "current_stream"):
+        if not hasattr(module, name):
+            return None
+    return module
 
 
 @functools.cache
