@@ -38,14 +38,16 @@ class GivenLoss:
             loss: one number, or one per image.
             labels: one per image.
         """
-        given = torch.as_tensor(loss).detach()
-        with aside(given.device.type):
-            kept = _evenly_spaced(given)
+        loss = torch.as_tensor(loss).detach()
+        with aside(loss.device.type):
+            kept = _evenly_spaced(loss)
             if labels is None:
                 return cls(kept)
-            own = torch.as_tensor(labels).detach()
+            labels = torch.as_tensor(labels).detach()
+            if labels.dim() != 1:
+                return cls(kept, _evenly_spaced(labels))
             # One per image is little, and is needed to find those of the rows that are copied.
-            return cls(kept, own.clone() if own.dim() == 1 else _evenly_spaced(own))
+            return cls(kept, labels.clone())
 
 
 def _evenly_spaced(values: Tensor) -> Tensor:
@@ -65,24 +67,34 @@ def with_given(
         outputs: on the CPU.
         given: on the CPU.
     """
-    number = next((n for n, output in enumerate(outputs) if output.shape), None)
-    if number is None:
-        return (_with_given(OutputFacts("", ()), None, given), *facts)
-    found = _with_given(facts[number], outputs[number], given)
-    return (*facts[:number], found, *facts[number + 1 :])
+    found = list(facts)
+    for number, output in enumerate(outputs):
+        if output.shape:
+            found[number] = _with_given(found[number], output, given)
+            return tuple(found)
+    unnamed = OutputFacts("", ())
+    return (_with_given(unnamed, None, given), *found)
 
 
 def _with_given(facts: OutputFacts, output: PendingOutput | None, given: GivenLoss) -> OutputFacts:
     loss = float(given.loss.double().mean())
+    known_loss = loss if isfinite(loss) else None
+    facts = replace(facts, given=True, loss=known_loss, accuracy=None)
     labels = given.labels
-    facts = replace(facts, given=True, loss=loss if isfinite(loss) else None, accuracy=None)
     if labels is None:
         return facts
-    counts = Counter(labels.tolist()).most_common(MAX_NAMES)
-    changes = int((labels[1:] != labels[:-1]).sum())
-    facts = replace(facts, labels=tuple(counts), label_changes=changes)
-    if output is None or len(output.shape) != 2 or output.shape[0] != len(labels):
+    counts = Counter(labels.tolist())
+    is_change = labels[1:] != labels[:-1]
+    facts = replace(
+        facts,
+        labels=tuple(counts.most_common(MAX_NAMES)),
+        label_changes=int(is_change.sum()),
+    )
+    if output is None or len(output.shape) != 2:
         return facts
-    of_rows = labels[:: output.steps[0]]
-    is_right = predictions(in_float64(output.values)) == of_rows.numpy()
+    if output.shape[0] != len(labels):
+        return facts
+    labels_of_rows = labels[:: output.steps[0]]
+    predicted = predictions(in_float64(output.values))
+    is_right = predicted == labels_of_rows.numpy()
     return replace(facts, accuracy=float(is_right.mean()))

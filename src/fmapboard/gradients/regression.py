@@ -40,20 +40,24 @@ def share_pulled(values: Array, gradient: Array) -> float:
         values = values.T  # [C, n]
         gradient = gradient.T
     strong = np.quantile(np.abs(gradient), 0.99)
+    spread = np.ptp(values)
     found = 0.0
-    if np.ptp(values) < _PULLS * np.abs(values).max():
+    if spread < _PULLS * np.abs(values).max():
         return found  # all are nearly the same
     for sign in (1, -1):
         signed = sign * values
         pull = sign * gradient
-        is_end = signed <= signed.min() + _END * np.ptp(values)
-        count = np.fmax(is_end.sum(1, keepdims=True), 1)
-        mean = (pull * is_end).sum(1, keepdims=True) / count
+        is_end = signed <= signed.min() + _END * spread
+        count = is_end.sum(1, keepdims=True)
+        total = (pull * is_end).sum(1, keepdims=True)
+        mean = total / np.fmax(count, 1)
         deviations = (pull - mean) * is_end
-        scatter = np.sqrt((deviations**2).sum() / is_end.sum())
+        variance = (deviations**2).sum() / is_end.sum()
         size = pull[is_end].mean()
-        if size >= _PULLS * strong and scatter >= _PULLS * size:
-            found = max(found, float(is_end.mean()))
+        is_strong = size >= _PULLS * strong
+        if is_strong and np.sqrt(variance) >= _PULLS * size:
+            share = float(is_end.mean())
+            found = max(found, share)
     return found
 
 
@@ -72,12 +76,17 @@ def common_target(values: Array, gradient: Array) -> float | None:
     gradient = gradient.ravel()
     mean = values.mean()
     spread = values.std()
-    slope = float(np.mean((values - mean) * gradient)) / max(spread**2, _TINY)
-    away = float(gradient.mean()) / slope if slope > 0 else 0.0
+    covariance = float(np.mean((values - mean) * gradient))
+    slope = covariance / max(spread**2, _TINY)
+    if not slope > 0:
+        return None
+    away = float(gradient.mean()) / slope
     errors = gradient - slope * (values - mean + away)
     is_line = np.abs(errors).max() < 1e-3 * slope * spread
     is_beside_mean = _END < abs(away) / spread < _FAR
-    return float(mean - away) if is_line and is_beside_mean else None
+    if is_line and is_beside_mean:
+        return float(mean - away)
+    return None
 
 
 def are_pulled_apart(values: Array, gradient: Array) -> bool:
@@ -87,8 +96,11 @@ def are_pulled_apart(values: Array, gradient: Array) -> bool:
         values: [n, C, ...].
         gradient: the same.
     """
-    least = min((gradient > 0).mean(), (gradient < 0).mean())
-    return values[0].size == 1 and bool(least >= _PULLS)
+    if values[0].size > 1:
+        return False
+    share_down = float((gradient > 0).mean())
+    share_up = float((gradient < 0).mean())
+    return min(share_down, share_up) >= _PULLS
 
 
 def distance_away(values: Array, gradient: Array, size: int) -> float:
@@ -101,11 +113,14 @@ def distance_away(values: Array, gradient: Array, size: int) -> float:
         gradient: the same.
         size: number of values of the whole output.
     """
+    magnitude = np.abs(gradient)
+    balance = np.abs(np.sign(gradient).sum())
+    if balance < _ONE_SIDE * gradient.size:
+        return 0.0
+    if np.ptp(gradient) < _END * magnitude.max() or not np.ptp(values):
+        return 0.0
+    correlations = np.corrcoef(values.ravel(), gradient.ravel())  # [2, 2]
+    if correlations[0, 1] > 0.7:
+        return 0.0
     largest = np.abs(values).max()
-    strongest = np.abs(gradient).max()
-    is_mixed = np.abs(np.sign(gradient).sum()) < _ONE_SIDE * gradient.size
-    if is_mixed or np.ptp(gradient) < _END * strongest or not np.ptp(values):
-        return 0.0
-    if np.corrcoef(values.ravel(), gradient.ravel())[0, 1] > 0.7:
-        return 0.0
-    return float(size * np.abs(gradient).mean() / 2 / largest)
+    return float(size * magnitude.mean() / 2 / largest)

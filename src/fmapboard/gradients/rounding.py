@@ -72,13 +72,16 @@ def log_softmax_by_torch(output: Array, dtype: torch.dtype) -> Array:
         output: [R, C].
         dtype: in which torch computes them.
     """
-    row = torch.empty(1, output.shape[1], dtype=dtype)
+    classes = output.shape[1]
+    row = torch.empty(1, classes, dtype=dtype)
+    count = ceil_div(classes, _UNSHARED)
+    parts = row[0].chunk(count)
     logs = []
-    count = ceil_div(output.shape[1], _UNSHARED)
     for values in torch.from_numpy(np.ascontiguousarray(output)):
-        for part, own in zip(row[0].chunk(count), values.chunk(count), strict=True):
+        for part, own in zip(parts, values.chunk(count), strict=True):
             part.copy_(own)
-        logs.append(in_float64(row.log_softmax(1)))
+        log_probabilities = row.log_softmax(1)
+        logs.append(in_float64(log_probabilities))
     return np.concatenate(logs)
 
 
@@ -122,22 +125,25 @@ class Rows:
         if dtypes.gradient == torch.float16:
             smallest *= of_gradient.eps
         self.own = self.rounding * np.abs(gradient) + smallest
-        top = output.max(1, keepdims=True)
-        exact = output - top - np.log(np.exp(output - top).sum(1, keepdims=True))
+        below_top = output - output.max(1, keepdims=True)
+        total = np.exp(below_top).sum(1, keepdims=True)
+        exact = below_top - np.log(total)
         self.logp = exact
         self.of_probability = self.unit * (2 - exact)
         if logp is not None:
             self.logp = logp
-            low = self.rounded(exact * (1 - 8 * self.unit))
-            high = self.rounded(exact * (1 + 8 * self.unit))
+            error = 8 * self.unit
+            low = self.rounded(exact * (1 - error))
+            high = self.rounded(exact * (1 + error))
             # Where the logarithm may be rounded either way.
-            self.of_probability = self.of_probability + np.abs(low - high)
+            self.of_probability += np.abs(low - high)
         self.probability = np.exp(self.logp)
 
     def rounded(self, values: Array) -> Array:
         """The values with as many bits as the output's dtype has."""
         fraction, exponent = np.frexp(values)
-        return np.ldexp(np.round(fraction / self.coarse) * self.coarse, exponent)
+        units = np.round(fraction / self.coarse)
+        return np.ldexp(units * self.coarse, exponent)
 
     def noise(self, scale: Array | float, targets: Array) -> Array:
         """Rounding errors of gradients ``scale * (probability - targets)``, [R, C]."""
@@ -147,12 +153,14 @@ class Rows:
     def one_hot(self, labels: Labels) -> Array:
         """[R] -> [R, C]."""
         hot = np.zeros((self.size, self.classes))
-        hot[np.arange(self.size), labels] = 1.0
+        numbers = np.arange(self.size)
+        hot[numbers, labels] = 1.0
         return hot
 
     def at(self, labels: Labels, values: Array) -> Array:
         """The values [R, C] at the labels, [R]."""
-        return values[np.arange(self.size), labels]
+        numbers = np.arange(self.size)
+        return values[numbers, labels]
 
     def show_probabilities(self, noise: Array, where: Mask) -> bool:
         """True if the probabilities of a row differ by much more than rounding errors.
@@ -164,28 +172,34 @@ class Rows:
         size = np.fmax(np.abs(self.gradient), noise)
         where = where & (size > noise)  # of large logits, the others are rounded to 0
         count = np.fmax(where.sum(1), 1)
-        mean = np.where(where, self.logp, 0.0).sum(1) / count
+        logs = np.where(where, self.logp, 0.0)
+        mean = logs.sum(1) / count
         deviations = np.where(where, self.logp - mean[:, None], 0.0)
-        spread = np.sqrt((deviations**2).sum(1) / count)
-        relative = np.where(where, noise / size, 0.0).sum(1) / count
-        return bool(np.median(spread) > SHOWS * np.median(relative))
+        variance = (deviations**2).sum(1) / count
+        errors = np.where(where, noise / size, 0.0)
+        usual_spread = np.median(np.sqrt(variance))
+        usual_error = np.median(errors.sum(1) / count)
+        return bool(usual_spread > SHOWS * usual_error)
 
 
 def fits(difference: Array, noise: Array) -> bool:
     """True if differences are rounding errors."""
     errors = np.abs(difference) / noise
-    return bool(errors.max() <= MOST and np.sqrt(np.mean(errors**2)) <= _TYPICAL)
+    root_mean_square = np.sqrt(np.mean(errors**2))
+    return bool(errors.max() <= MOST and root_mean_square <= _TYPICAL)
 
 
 def are_equal(factors: Factors, groups: Labels) -> bool:
     """True if the factors of a group of rows are equal within their rounding errors."""
-    logs = np.log(factors.values)
-    return fits(_centred(logs, factors.errors**-2.0, groups), factors.errors)
+    weights = factors.errors**-2.0
+    deviations = _centred(np.log(factors.values), weights, groups)
+    return fits(deviations, factors.errors)
 
 
 def _centred(values: Array, weights: Array, groups: Labels) -> Array:
     """The values without the weighted mean of their group."""
-    means = np.bincount(groups, weights * values) / np.bincount(groups, weights)
+    totals = np.bincount(groups, weights * values)
+    means = totals / np.bincount(groups, weights)
     return values - means[groups]
 
 
@@ -202,6 +216,10 @@ def is_independent(factors: Factors, groups: Labels, number: Array) -> bool:
     logs = _centred(np.log(factors.values), weights, groups)
     square = (weights * numbers * numbers).sum()
     slope = (weights * numbers * logs).sum() / square
-    scatter = np.sqrt(np.mean(weights * (logs - slope * numbers) ** 2))  # in rounding errors
-    deviation = min(1.0, max(_LEAST_SCATTER, 2 * scatter)) / np.sqrt(square)
-    return bool(deviation < 1 / SHOWS and abs(slope) < max(_FLATTEST, 4 * deviation))
+    squared_errors = weights * (logs - slope * numbers) ** 2
+    scatter = np.sqrt(np.mean(squared_errors))  # in rounding errors
+    expected_scatter = min(1.0, max(_LEAST_SCATTER, 2 * scatter))
+    deviation = expected_scatter / np.sqrt(square)  # of the slope
+    if not deviation < 1 / SHOWS:
+        return False
+    return bool(abs(slope) < max(_FLATTEST, 4 * deviation))
