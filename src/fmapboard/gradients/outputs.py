@@ -81,13 +81,17 @@ def strides(shape: tuple[int, ...], itemsize: int, nbytes: int) -> tuple[int, ..
         values = math.prod(shape[1:])
     else:
         classes = math.prod(shape[1:2])
-        step, rows = _step_within(shape, most=min(MAX_ROWS, most_values // classes) // shape[0])
+        most_rows = min(MAX_ROWS, most_values // classes)
+        step, rows = _step_within(shape, most=most_rows // shape[0])
         values = classes * rows
     samples = min(most_values // values, max(1, MAX_ROWS // rows))
     if not samples:
         return None
     every = ceil_div(shape[0], samples)
-    return (every, 1, *[step] * len(shape[2:]))[: len(shape)]
+    if len(shape) == 1:
+        return (every,)
+    spatial_axes = len(shape) - 2
+    return (every, 1, *[step] * spatial_axes)
 
 
 def _step_within(shape: tuple[int, ...], most: int) -> tuple[int, int]:
@@ -97,12 +101,14 @@ def _step_within(shape: tuple[int, ...], most: int) -> tuple[int, int]:
         shape: [N], [N, C] or [N, C, ...].
         most: how many rows of a sample may be copied, at least one.
     """
+    sides = shape[2:]
+    rows = math.prod(sides)
     step = 1
-    while True:
-        rows = math.prod(ceil_div(side, step) for side in shape[2:])
-        if rows <= max(1, most):
-            return step, rows
+    while rows > max(1, most):
         step += 1
+        kept = [ceil_div(side, step) for side in sides]
+        rows = math.prod(kept)
+    return step, rows
 
 
 class OutputRecorder:
@@ -139,24 +145,29 @@ class OutputRecorder:
             if self._model is not None:
                 self.outside = outside_parameters(output, self._before, self._model)
             self._before = set()
-            followed = [(n, tensor) for n, tensor in named_tensors(output) if _is_followed(tensor)]
+            followed = [pair for pair in named_tensors(output) if _is_followed(pair[1])]
             followed = followed[: MAX_OUTPUTS - len(self._found)]
-            most = _MAX_BYTES // 2 // max(len(followed), 1)
+            count = max(len(followed), 1)
+            most_bytes = _MAX_BYTES // 2 // count
             for place, tensor in followed:
-                steps = strides(tuple(tensor.shape), tensor.element_size(), most)
-                if steps is not None:
-                    name = ".".join(filter(None, (part, place))).replace("/", "_")
-                    self._follow(name, tensor, steps)
-        if not any(map(self._has_images, self._found.values())):
+                steps = strides(tuple(tensor.shape), tensor.element_size(), most_bytes)
+                if steps is None:
+                    continue
+                name = f"{part}.{place}" if part and place else part or place
+                self._follow(name.replace("/", "_"), tensor, steps)
+        has_images = [self._has_images(found) for found in self._found.values()]
+        if not any(has_images):
             self._images = None
 
     def received(self, values: Any) -> None:
         """Called when a part begins: outputs that it is given are none of the network."""
         due = [(tensor.grad_fn, tensor.output_nr) for tensor in tensors(values)]
         for node, number in due:  # which grows
-            if node is not None and len(due) < _MAX_NODES:
-                self._found.pop((_number(node), number), None)
-                due += node.next_functions
+            if node is None or len(due) >= _MAX_NODES:
+                continue
+            key = _number(node), number
+            self._found.pop(key, None)
+            due += node.next_functions
 
     def _follow(self, name: str, tensor: Tensor, steps: tuple[int, ...]) -> None:
         window = tuple([slice(None, None, step) for step in steps])
@@ -165,12 +176,16 @@ class OutputRecorder:
             values = tensor.detach()[window].clone()
         self._found[key] = PendingOutput(name, tuple(tensor.shape), steps, values)
 
-        def record(gradient: Tensor | None, passes: PassCount) -> None:
-            if key in self._found:
-                is_whole = passes.summed >= passes.seen
-                self._arrived(key, gradient if is_whole else None, passes.seen)
+        def reduce(gradient: Tensor) -> Tensor:
+            return gradient[window]
 
-        self._collected.sums.follow(_ABOUT, tensor, lambda gradient: gradient[window], record)
+        def record(gradient: Tensor | None, passes: PassCount) -> None:
+            if key not in self._found:
+                return
+            is_partial = passes.summed < passes.seen
+            self._arrived(key, None if is_partial else gradient, passes.seen)
+
+        self._collected.sums.follow(_ABOUT, tensor, reduce, record)
 
     def _arrived(self, key: tuple[int, int], gradient: Tensor | None, passes: int) -> None:
         output = self._found[key]
@@ -196,9 +211,12 @@ class OutputRecorder:
         if images._version != batch.version:
             return output
         losses = _losses_by_sign(output.values, gradient)
-        hardest = losses.topk(min(_HARDEST, len(losses))).indices
-        every = ceil_div(max(images.shape[2:]), _MAX_SIDE)
-        chosen = images.detach()[:: output.steps[0], :, ::every, ::every][hardest]
+        count = min(_HARDEST, len(losses))
+        hardest = losses.topk(count).indices
+        longer_side = max(images.shape[2:])
+        every = ceil_div(longer_side, _MAX_SIDE)
+        subsampled = images.detach()[:: output.steps[0], :, ::every, ::every]
+        chosen = subsampled[hardest]
         if chosen.element_size() > 2 and chosen.device.type != "cpu":
             chosen = chosen.bfloat16()  # for the way to the host
         return replace(output, hardest=hardest, images=chosen)
@@ -213,12 +231,14 @@ class OutputRecorder:
         self._found = {}
         if len(found) == 1:
             found = [replace(found[0], name="")]
-        if with_gradient := [output for output in found if output.gradient is not None]:
+        with_gradient = [output for output in found if output.gradient is not None]
+        if with_gradient:
             return tuple(with_gradient)
         if not self._parts:
             return ()
-        passes = max((output.passes for output in found), default=0)
-        return (PendingOutput("", (), (), torch.empty(0), passes=passes),)
+        passes = [output.passes for output in found]
+        none = PendingOutput("", (), (), torch.empty(0), passes=max(passes, default=0))
+        return (none,)
 
 
 class _Batch(NamedTuple):
@@ -249,11 +269,13 @@ def _losses_by_sign(values: Tensor, gradient: Tensor) -> Tensor:
     values = values.reshape(len(values), -1).float()  # [n, C]
     gradient = gradient.reshape(len(gradient), -1).float()
     if values.shape[1] > 1:
-        logs = values.log_softmax(1)
-        losses = -logs.gather(1, gradient.argmin(1, keepdim=True))[:, 0]
+        labels = gradient.argmin(1, keepdim=True)  # [n, 1]
+        losses = -values.log_softmax(1).gather(1, labels)
     else:
-        losses = functional.softplus(torch.where(gradient < 0, -values, values))[:, 0]
-    return losses.masked_fill(~gradient.any(1), -math.inf)
+        wrong = torch.where(gradient < 0, -values, values)
+        losses = functional.softplus(wrong)
+    has_none = ~gradient.any(1)
+    return losses[:, 0].masked_fill(has_none, -math.inf)
 
 
 def outside_parameters(output: Any, before: set[Any], model: nn.Module) -> dict[str, Tensor]:
@@ -276,7 +298,9 @@ def outside_parameters(output: Any, before: set[Any], model: nn.Module) -> dict[
         due += [following for following, _ in node.next_functions]
         leaf = getattr(node, "variable", None)
         if isinstance(leaf, nn.Parameter) and id(leaf) not in own:
-            found[f"{OUTSIDE}{list(leaf.shape)} ({len(found) + 1})"] = leaf
+            shape = list(leaf.shape)
+            number = len(found) + 1
+            found[f"{OUTSIDE}{shape} ({number})"] = leaf
     return found
 
 
@@ -286,6 +310,8 @@ def _number(node: Any) -> int:
 
 
 def _is_followed(tensor: Tensor) -> bool:
-    # A hook on a leaf would stay after the step.
-    is_learned = tensor.requires_grad and not tensor.is_leaf and tensor.is_floating_point()
-    return is_learned and is_observable(tensor) and not is_dtensor(tensor)
+    if tensor.is_leaf or not tensor.requires_grad:
+        return False  # a hook on a leaf would stay after the step
+    if not tensor.is_floating_point():
+        return False
+    return is_observable(tensor) and not is_dtensor(tensor)
