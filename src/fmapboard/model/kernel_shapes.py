@@ -33,9 +33,15 @@ def functions(module: nn.Module) -> dict[str, types.FunctionType]:
 
     Without those of torch's own classes. Decorated functions that name the original are unwrapped.
     """
-    own = {name: _function(value) for name, value in vars(module).items() if callable(value)}
     kind: Any = type(module)  # a type is hashable, and mypy's stubs of lru_cache say otherwise
-    return {**of_class(kind), **{name: found for name, found in own.items() if found is not None}}
+    found = dict(of_class(kind))
+    for name, value in vars(module).items():
+        if not callable(value):
+            continue
+        function = _function(value)
+        if function is not None:
+            found[name] = function
+    return found
 
 
 @lru_cache(maxsize=1024)
@@ -54,16 +60,20 @@ def of_class(kind: type) -> Mapping[str, types.FunctionType]:
 
 def names_in(code: types.CodeType) -> frozenset[str]:
     """The global names and attributes that a function's code uses, functions inside it included."""
-    inner = (names_in(const) for const in code.co_consts if isinstance(const, types.CodeType))
-    return frozenset(code.co_names).union(code.co_freevars, *inner)
+    names = frozenset((*code.co_names, *code.co_freevars))
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            names |= names_in(constant)
+    return names
 
 
 def _function(value: Any) -> types.FunctionType | None:
     """The Python function behind a method, a decorated or a static one; None for other values."""
     for _ in range(8):
-        if isinstance(value, types.FunctionType) and not hasattr(value, "__wrapped__"):
+        is_wrapper = hasattr(value, "__wrapped__")
+        if isinstance(value, types.FunctionType) and not is_wrapper:
             return value
-        value = getattr(value, "__wrapped__", getattr(value, "__func__", None))
+        value = value.__wrapped__ if is_wrapper else getattr(value, "__func__", None)
     return None
 
 
@@ -120,7 +130,9 @@ def kernel_shape(module: nn.Module) -> KernelShape | None:
     itself is not read: reading a spectral-norm weight changes its buffers.
     """
     own = _convolution(module)
-    if own is None or not (own.is_kernel or len(own.weight) == 2):
+    if own is None:
+        return None
+    if not own.is_kernel and len(own.weight) != 2:
         return None
     return TransposedShape(own.weight) if own.transposed else KernelShape(own.weight)
 
@@ -142,7 +154,9 @@ def output_channels(module: nn.Module) -> int | None:
     own = _convolution(module)
     if own is None or not own.is_kernel:
         return None
-    return own.weight[1] * groups_of(module) if own.transposed else own.weight[0]
+    if own.transposed:
+        return own.weight[1] * groups_of(module)
+    return own.weight[0]
 
 
 def may_differ(module: nn.Module) -> bool:
@@ -158,12 +172,14 @@ def may_differ(module: nn.Module) -> bool:
 
 def fits(module: nn.Module, output: Tensor) -> bool:
     """True unless an own convolution's output has other channels than its kernel has outputs."""
+    if isinstance(module, CONVOLUTIONS):
+        return True
     axes = spatial_axes(module)
     channels = output_channels(module)
-    if isinstance(module, CONVOLUTIONS) or axes is None or channels is None:
+    if axes is None or channels is None:
         return True
-    first = output.dim() - axes - 1  # [N, C, ...] or [C, ...]
-    return first in (0, 1) and output.shape[first] == channels
+    axis = output.dim() - axes - 1  # of the channels, in [N, C, ...] or [C, ...]
+    return axis in (0, 1) and output.shape[axis] == channels
 
 
 def refuse(module: nn.Module) -> None:
@@ -176,8 +192,13 @@ def unused_convolutions(named: Mapping[str, nn.Module]) -> dict[str, nn.Module]:
 
     Such as one whose weight has another name, one that is quantized, or a norm called ConvNorm.
     """
-    alike = {name: module for name, module in named.items() if _looks_like_one(module)}
-    return {n: m for n, m in alike.items() if not any(map(is_convolution, m.modules()))}
+    found = dict[str, nn.Module]()
+    for name, module in named.items():
+        if not _looks_like_one(module):
+            continue
+        if not any(map(is_convolution, module.modules())):
+            found[name] = module
+    return found
 
 
 def log_unused(named: Mapping[str, nn.Module]) -> None:
@@ -205,25 +226,37 @@ def by_kernel_shape(layers: Mapping[str, nn.Module]) -> dict[KernelShape, list[s
 
 def _convolution(module: nn.Module) -> _Convolution | None:
     if isinstance(module, CONVOLUTIONS):
+        outputs = module.out_channels
+        inputs = module.in_channels
+        transposed = isinstance(module, TRANSPOSED)
+        if transposed:
+            channels = (inputs, outputs // module.groups)
+        else:
+            channels = (outputs, inputs // module.groups)
         axes = len(module.kernel_size)
-        if isinstance(module, TRANSPOSED):
-            channels = module.in_channels, module.out_channels // module.groups
-            return _Convolution((*channels, *module.kernel_size), axes, transposed=True)
-        channels = module.out_channels, module.in_channels // module.groups
-        return _Convolution((*channels, *module.kernel_size), axes, transposed=False)
+        return _Convolution((*channels, *module.kernel_size), axes, transposed=transposed)
     code = _code(module)
-    if not (code.is_named or code.axes) or _refused.get(module):
+    if not code.is_named and not code.axes:
+        return None
+    if _refused.get(module):
         return None
     shape = _weight_shape(module)
-    if shape is None or len(shape) < (2 if code.axes else 3):
+    least_axes = 2 if code.axes else 3
+    if shape is None or len(shape) < least_axes:
         return None
     if not code.axes and math.prod(shape[:-1]) == 1:
         return None  # a factor per channel of [N, H, W, C], as in ConvNextV2GRN
     axes = len(shape) - 2
-    named = code.named_axes or axes
-    is_kernel = axes in code.axes if code.axes else axes == named <= 3
-    called = next(iter(code.axes)) if len(code.axes) == 1 else code.named_axes
-    return _Convolution(shape, axes if is_kernel else called, is_kernel, code.transposed)
+    if code.axes:
+        is_kernel = axes in code.axes
+    else:
+        is_kernel = axes <= 3 and code.named_axes in (None, axes)
+    if is_kernel:
+        return _Convolution(shape, axes, True, code.transposed)
+    known_axes = code.named_axes
+    if len(code.axes) == 1:
+        (known_axes,) = code.axes
+    return _Convolution(shape, known_axes, False, code.transposed)
 
 
 def _code(module: nn.Module) -> _Code:
@@ -239,14 +272,17 @@ def _code_of_class(kind: type) -> _Code:
 
 
 def _code_in(name: str, own: Mapping[str, Any]) -> _Code:
-    run = [f for method, f in own.items() if method == "forward" or method.endswith("_forward")]
-    used = [names_in(function.__code__) for function in run]
-    calls = [found for found in map(_CALL.fullmatch, set().union(*used)) if found]
-    named = name.lower()
-    transposed = all(call[1] for call in calls) if calls else "transpose" in named
-    said = re.search(r"conv\w*?([123])d", named)
-    named_axes = int(said[1]) if said else None
-    return _Code("conv" in named, named_axes, frozenset(int(call[2]) for call in calls), transposed)
+    used = set[str]()
+    for method, function in own.items():
+        if method == "forward" or method.endswith("_forward"):
+            used |= names_in(function.__code__)
+    calls = list(filter(None, map(_CALL.fullmatch, used)))
+    axes = frozenset(int(call[2]) for call in calls)
+    name = name.lower()
+    transposed = all(call[1] for call in calls) if calls else "transpose" in name
+    number = re.search(r"conv\w*?([123])d", name)
+    named_axes = int(number[1]) if number else None
+    return _Code("conv" in name, named_axes, axes, transposed)
 
 
 def _weight_shape(module: nn.Module) -> tuple[int, ...] | None:
@@ -255,11 +291,13 @@ def _weight_shape(module: nn.Module) -> tuple[int, ...] | None:
         weight = place.get("weight")
         if isinstance(weight, Tensor):
             return None if is_lazy(weight) else tuple(weight.shape)
-    parametrized = getattr(module._modules.get("parametrizations"), "weight", None)
+    parametrizations = module._modules.get("parametrizations")
+    parametrized = getattr(parametrizations, "weight", None)
     if not isinstance(parametrized, nn.Module):
         return None
-    own = [*parametrized.parameters(recurse=False), *parametrized.buffers(recurse=False)]
-    shapes = [tuple(tensor.shape) for tensor in own if not is_lazy(tensor)]
+    parameters = parametrized.parameters(recurse=False)
+    buffers = parametrized.buffers(recurse=False)
+    shapes = [tuple(tensor.shape) for tensor in (*parameters, *buffers) if not is_lazy(tensor)]
     return max(shapes, key=math.prod, default=None)  # of weight_norm: the direction
 
 
@@ -268,5 +306,7 @@ def _looks_like_one(module: nn.Module) -> bool:
     own = [p for p in module._parameters.values() if p is not None and not is_lazy(p)]
     if code.axes:
         return bool(own)  # not a fixed filter
+    if not code.is_named:
+        return False
     is_quantized = callable(getattr(type(module), "weight", None))  # a method of torch's
-    return code.is_named and (is_quantized or any(parameter.dim() > 2 for parameter in own))
+    return is_quantized or any(parameter.dim() > 2 for parameter in own)

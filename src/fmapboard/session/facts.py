@@ -71,62 +71,78 @@ class PendingFacts:
         Args:
             initial_norms: as in ``TrainingFacts``.
         """
-        rates = [(float(rate), names) for rate, names in self.groups]
-        finite = [rate for rate, _ in rates if math.isfinite(rate)]
-        ends = (min(finite), max(finite)) if finite else None
-        facts = replace(self.of_step, rates=ends, initial_norms=initial_norms)
+        rates = dict[str, float]()
+        finite = list[float]()
+        for group_rate, names in self.groups:
+            rate = float(group_rate)
+            if math.isfinite(rate):
+                finite.append(rate)
+                rates |= dict.fromkeys(names, rate)
+        facts = replace(self.of_step, initial_norms=initial_norms)
+        if finite:
+            facts = replace(facts, rates=(min(finite), max(finite)))
         if facts.not_cleared:
-            norms = [pending.to_host() for pending in self.uncleared]
-            found = [
-                name for name in facts.not_cleared if all(by_name.get(name) for by_name in norms)
-            ]
-            facts = replace(facts, not_cleared=tuple(found))
+            not_cleared = self._with_values(facts.not_cleared)
+            facts = replace(facts, not_cleared=not_cleared)
         if self.batch is not None:
             constant, equal, digest = self.batch.to_host()
             facts = replace(
                 facts, constant_images=constant, identical_images=equal, batch_digest=digest
             )
-        outputs, no_loss, hardest = self._read_outputs()
-        facts = replace(facts, outputs=outputs, no_loss=no_loss)
-        weights = hashlib.blake2b(digest_size=16)
-        for sample in self.weights:
-            weights.update(sample.to_host().values.tobytes())
-        digest_of_weights = weights.digest() if self.weights else None
-        rate_of = dict[str, float]()
-        for rate, names in rates:
-            if math.isfinite(rate):
-                rate_of |= dict.fromkeys(names, rate)
-        return RecordedFacts(facts, rate_of, digest_of_weights, hardest)
+        facts, hardest = self._with_outputs(facts)
+        return RecordedFacts(facts, rates, self._digest_of_weights(), hardest)
 
-    def _read_outputs(
-        self,
-    ) -> tuple[tuple[OutputFacts, ...], dict[str, str], dict[str, tuple[HardImage, ...]]]:
-        """What the outputs tell, why no loss is known of some, and the images with the highest."""
+    def _with_values(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Those whose gradient was not 0 when each backward pass began."""
+        for pending in self.uncleared:
+            norms = pending.to_host()
+            names = tuple(name for name in names if norms.get(name))
+        return names
+
+    def _digest_of_weights(self) -> bytes | None:
+        if not self.weights:
+            return None
+        digest = hashlib.blake2b(digest_size=16)
+        for sample in self.weights:
+            values = sample.to_host().values
+            digest.update(values.tobytes())
+        return digest.digest()
+
+    def _with_outputs(
+        self, facts: TrainingFacts
+    ) -> tuple[TrainingFacts, dict[str, tuple[HardImage, ...]]]:
+        """The facts with those of the outputs, and each output's images with the highest loss."""
         found = list[OutputFacts]()
         no_loss = dict[str, str]()
         hardest = dict[str, tuple[HardImage, ...]]()
         for output in self.outputs:
-            facts, images, why = self.reader.read(output)
-            if why is not None:
-                no_loss[output.name] = why
-            if images:
-                hardest[output.name] = images
-            if facts is not None:
-                if self.is_maximized and facts.loss is not None:
-                    facts = replace(facts, is_climbed=not facts.is_climbed)
-                found.append(facts)
+            read = self.reader.read(output)
+            own = read.facts
+            if read.no_loss is not None:
+                no_loss[output.name] = read.no_loss
+            if read.hardest:
+                hardest[output.name] = read.hardest
+            if own is None:
+                continue
+            if self.is_maximized and own.loss is not None:
+                own = replace(own, is_climbed=not own.is_climbed)
+            found.append(own)
         outputs = tuple(found)
         if self.given is not None:
             outputs = with_given(outputs, self.outputs, self.given)
-            for facts in outputs:
-                if facts.given:
-                    no_loss.pop(facts.name, None)
-        return outputs, no_loss, hardest
+        for own in outputs:
+            if own.given:
+                no_loss.pop(own.name, None)
+        return replace(facts, outputs=outputs, no_loss=no_loss), hardest
 
     def learning_rates(self, skipped: frozenset[str]) -> dict[str, float]:
         """Tag -> learning rate of each parameter group, numbered in the order of their steps."""
-        groups = [(str(n), rate) for n, (rate, own) in enumerate(self.groups) if {*own} - skipped]
-        return {of(LEARNING_RATE, number): float(rate) for number, rate in groups}
+        rates = dict[str, float]()
+        for number, (rate, names) in enumerate(self.groups):
+            if not skipped.issuperset(names):
+                tag = of(LEARNING_RATE, str(number))
+                rates[tag] = float(rate)
+        return rates
 
 
 _MOST_WEIGHTS = 16
@@ -182,10 +198,13 @@ class FactRecorder:
         self._selection = selection
         self._first_versions = dict[int, int]()
         self._first_batches = dict[str, int]()
-        own = {clean_name(n): m for n, m in selection.model.named_modules()}
-        self._dropouts = {n: m for n, m in own.items() if isinstance(m, _DropoutNd)}
-        norms = {n: m for n, m in own.items() if isinstance(m, _BatchNorm)}
-        self._norms = {n: m for n, m in norms.items() if m.track_running_stats}
+        self._dropouts = dict[str, _DropoutNd]()
+        self._norms = dict[str, _BatchNorm]()
+        for name, module in selection.model.named_modules():
+            if isinstance(module, _DropoutNd):
+                self._dropouts[clean_name(name)] = module
+            if isinstance(module, _BatchNorm) and module.track_running_stats:
+                self._norms[clean_name(name)] = module
         self._uncleared = UnclearedGradients()
         self._membership = gradients.membership
         self._is_sharded = is_sharded(selection.model)
@@ -216,10 +235,12 @@ class FactRecorder:
         trainable = self._trainable()
         self._parts = None
         self._given = None
-        self._seen = _Seen({id(p): p._version for p in trainable.values()})
-        self._first_versions = {**self._seen.versions, **self._first_versions}
+        versions = {id(p): p._version for p in trainable.values()}
+        self._seen = _Seen(versions)
+        self._first_versions = {**versions, **self._first_versions}
         self._first_batches = {**self._batches(), **self._first_batches}
-        self._uncleared.opens({} if self._is_sharded else trainable, just_used)
+        followed = {} if self._is_sharded else trainable
+        self._uncleared.opens(followed, just_used)
 
     def forget(self) -> None:
         """Called when the logged step has ended: keep nothing that was recorded in it."""
@@ -231,10 +252,12 @@ class FactRecorder:
         """Called when a pass that is recorded begins, with what the model is called with."""
         candidate.collected.compares_images = True
         model = self._selection.model
-        searched = model if self._outside is None and not self._is_sharded else None
+        is_searched = self._outside is None and not self._is_sharded
+        searched = model if is_searched else None
         outputs = OutputRecorder(candidate.collected, received, searched)
         kept = {c: seen for c, seen in self._passes.items() if self._selection.holds(c)}
-        self._passes = {**kept, candidate: _PassSeen(eval_modules(model), outputs)}
+        kept[candidate] = _PassSeen(eval_modules(model), outputs)
+        self._passes = kept
 
     def pass_returned(self, candidate: Candidate, output: Any) -> None:
         """Called when such a pass has returned, if a backward pass may follow."""
@@ -258,24 +281,29 @@ class FactRecorder:
             if self._live is None:
                 return
             self._parts = OutputRecorder(self._live)
-        names = (name for name, one in self._selection.model.named_modules() if one is part)
-        self._parts.returned(output, clean_name(next(names, "")))
+        named = self._selection.model.named_modules()
+        names = (name for name, module in named if module is part)
+        part_name = clean_name(next(names, ""))
+        self._parts.returned(output, part_name)
 
     def backward_begins(self) -> None:
         """Called when a backward pass begins, before it changes any gradient."""
         self._uncleared.backward_begins()
-        if self._seen.modules is None:
-            self._seen.modules = eval_modules(self._selection.model)
+        seen = self._seen
+        if seen.modules is None:
+            seen.modules = eval_modules(self._selection.model)
             kept = [p for p in self._trainable().values() if p.grad is not None]
-            self._seen.is_cleared = not kept
+            seen.is_cleared = not kept
 
     def backward_ends(self) -> None:
         """Called when a backward pass has ended."""
         self._uncleared.backward_ends()
-        if self._seen.modules is not None and not self._seen.with_gradient:
-            own = self._trainable().items()
-            found = [n for n, p in own if p.grad is not None and type(p) in PLAIN]
-            self._seen.with_gradient = tuple(found)
+        seen = self._seen
+        if seen.modules is None or seen.with_gradient:
+            return
+        own = self._trainable().items()
+        found = [n for n, p in own if p.grad is not None and type(p) in PLAIN]
+        seen.with_gradient = tuple(found)
 
     def pending(self, step: int, live: ActivationCollector) -> PendingFacts:
         """What was recorded in a training step that closes.
@@ -289,43 +317,38 @@ class FactRecorder:
         seen = self._seen
         chosen_pass = None if chosen is None else self._passes.get(chosen)
         uncleared = self._uncleared.closes(step)
-        has_stepped = reader.stepped and not reader.skipped
+        uncleared_norms = self._uncleared.take_norms()
         trainable = self._trainable()
-        modules: tuple[str, ...] | None = None
-        if has_stepped and (chosen is None or chosen.state is State.USED):
-            # Without a pass, the root's forward did not run, only its children's.
-            modules = seen.modules if chosen_pass is None else chosen_pass.modules
-        no_gradient = tuple(name for name, is_none in seen.has_none.items() if is_none)
-        if self._outside is None and has_stepped and chosen_pass is not None:
-            self._outside = chosen_pass.outputs.outside
-            self._first_versions |= {id(p): p._version for p in self._outside.values()}
-        held = {**(self._outside or {}), **trainable}
-        versions = {**self._first_versions, **seen.versions}
-        not_held = self._membership.not_held(held, versions) if has_stepped else None
-        if not_held:  # without a gradient they are not trained on purpose, as those of a target
-            not_held = tuple(name for name in not_held if self._has_gradient(name, held[name]))
         idle, weights = self._idle(live, trainable)
-        found = TrainingFacts(
-            not_in_optimizer=not_held,
+        no_gradient = tuple(name for name, is_none in seen.has_none.items() if is_none)
+        dropouts = {n: m.p for n, m in self._dropouts.items() if m.training and m.p >= 0.5}
+        facts = TrainingFacts(
             not_cleared=uncleared,
-            eval_mode=None if modules is None else bool(modules),
-            eval_modules=modules or (),
             batch=None if live.batch is None else live.batch.size,
-            no_gradient=no_gradient if has_stepped else None,
             not_called=() if chosen is None else self._not_called(live, no_gradient),
-            dropouts={n: m.p for n, m in self._dropouts.items() if m.training and m.p >= 0.5},
+            dropouts=dropouts,
             idle=idle,
         )
-        groups = [group for groups in seen.groups.values() for group in groups if has_stepped]
-        uncleared_norms = self._uncleared.take_norms()
         recorder = self._parts
         if chosen is not None:
             recorder = None if chosen_pass is None else chosen_pass.outputs
         outputs = () if recorder is None else recorder.pending()
-        if not has_stepped:  # a gradient may still be expected
+        groups = list[Group]()
+        modules = seen.modules  # without a pass, the root's forward did not run
+        if chosen_pass is not None:
+            modules = chosen_pass.modules
+        if reader.stepped and not reader.skipped:
+            not_held = self._not_held(trainable, chosen_pass)
+            facts = replace(facts, not_in_optimizer=not_held, no_gradient=no_gradient)
+            is_used = chosen is None or chosen.state is State.USED
+            if is_used and modules is not None:
+                facts = replace(facts, eval_mode=bool(modules), eval_modules=modules)
+            for own in seen.groups.values():
+                groups += own
+        else:  # a gradient may still be expected
             outputs = tuple(output for output in outputs if output.gradient is not None)
         return PendingFacts(
-            found,
+            facts,
             reader=self._reader,
             groups=tuple(groups),
             batch=live.batch,
@@ -336,17 +359,38 @@ class FactRecorder:
             is_maximized=seen.is_maximized,
         )
 
-    def _has_gradient(self, name: str, parameter: Tensor) -> bool:
-        """True if a parameter has a gradient, or may have one that is not seen."""
-        is_seen = name in self._seen.with_gradient or parameter.grad is not None
-        return is_seen or type(parameter) not in PLAIN
+    def _not_held(
+        self, trainable: Mapping[str, Tensor], chosen_pass: _PassSeen | None
+    ) -> tuple[str, ...] | None:
+        """Parameters with a gradient that no optimizer holds; None if that is not known.
+
+        Those without a gradient are not trained on purpose, as those of a target network.
+        """
+        if self._outside is None and chosen_pass is not None:
+            self._outside = chosen_pass.outputs.outside
+            self._first_versions |= {id(p): p._version for p in self._outside.values()}
+        held = {**(self._outside or {}), **trainable}
+        versions = {**self._first_versions, **self._seen.versions}
+        not_held = self._membership.not_held(held, versions)
+        if not not_held:
+            return not_held
+        with_gradient = self._seen.with_gradient
+        found = list[str]()
+        for name in not_held:
+            parameter = held[name]
+            has_gradient = name in with_gradient or parameter.grad is not None
+            if has_gradient or type(parameter) not in PLAIN:  # one may have some that is not seen
+                found.append(name)
+        return tuple(found)
 
     def _not_called(self, live: ActivationCollector, names: Iterable[str]) -> tuple[str, ...]:
         """Those of the parameters that never had an effect, of watched layers that did not run."""
-        ran = {measured.layer_call.layer for measured in live.pending} | live.unread.keys()
+        ran = {measured.layer_call.layer for measured in live.pending}
+        ran |= live.unread.keys()
         idle = self._gradients.watched.layers.keys() - ran
         # BatchNorm layers that count batches, and have counted none since the first step.
-        idle |= {layer for layer, _ in self._batches().items() & self._first_batches.items()}
+        unchanged = self._batches().items() & self._first_batches.items()
+        idle |= {layer for layer, _ in unchanged}
         found = []
         for name in names:
             layer = name.rpartition(".")[0]
@@ -359,8 +403,12 @@ class FactRecorder:
 
     def _batches(self) -> dict[str, int]:
         """BatchNorm layer in training mode -> version of its counter of batches."""
-        counts = {n: m.num_batches_tracked for n, m in self._norms.items() if m.training}
-        return {name: count._version for name, count in counts.items() if count is not None}
+        versions = dict[str, int]()
+        for name, norm in self._norms.items():
+            count = norm.num_batches_tracked
+            if norm.training and count is not None:
+                versions[name] = count._version
+        return versions
 
     def _idle(
         self, live: ActivationCollector, trainable: Mapping[str, Tensor]
@@ -380,9 +428,11 @@ class FactRecorder:
         if not is_same or not own or live.input_trains is not False:
             return None, ()
         is_held = self._membership.holds_any(trainable)
+        step = ceil_div(len(own), _MOST_WEIGHTS)
         with aside(own[0].device.type):
-            weights = samples(own[:: ceil_div(len(own), _MOST_WEIGHTS)])
-        return Idle(0, 0, is_held, self._seen.is_cleared), tuple(weights)
+            weights = samples(own[::step])
+        idle = Idle(0, 0, is_held, self._seen.is_cleared)
+        return idle, tuple(weights)
 
     def _trainable(self) -> dict[str, Tensor]:
         own = self._gradients.trainable.items()
@@ -396,14 +446,15 @@ class FactRecorder:
         for name, parameter in own.items():
             is_none = parameter.requires_grad and parameter.grad is None
             seen.has_none[name] = is_none and seen.has_none.get(name, True)
-        groups = [g for g in optimizer.param_groups if any(id(p) in names for p in g["params"])]
-        if any(group.get("maximize") for group in groups):
-            seen.is_maximized = True
         found = list[Group]()
-        for group in groups:
+        for group in optimizer.param_groups:
+            updated = [names[id(p)] for p in group["params"] if id(p) in names]
+            if not updated:
+                continue
+            if group.get("maximize"):
+                seen.is_maximized = True
             rate = _rate(optimizer, group.get("lr"))
             if rate is not None:
-                updated = [names[id(p)] for p in group["params"] if id(p) in names]
                 found.append((rate, tuple(updated)))
         seen.groups[id(optimizer)] = found
 
