@@ -247,10 +247,9 @@ def _convolution(module: nn.Module) -> _Convolution | None:
     if not code.axes and math.prod(shape[:-1]) == 1:
         return None  # a factor per channel of [N, H, W, C], as in ConvNextV2GRN
     axes = len(shape) - 2
+    is_kernel = axes <= 3 and code.named_axes in (None, axes)
     if code.axes:
         is_kernel = axes in code.axes
-    else:
-        is_kernel = axes <= 3 and code.named_axes in (None, axes)
     if is_kernel:
         return _Convolution(shape, axes, True, code.transposed)
     known_axes = code.named_axes

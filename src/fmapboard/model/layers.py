@@ -46,10 +46,11 @@ _SINGLE = (str, re.Pattern, type, int, slice)
 def unwrap(model: nn.Module) -> nn.Module:
     """The user's own module inside DistributedDataParallel, DataParallel or torch.compile."""
     while True:
+        original = getattr(model, "_orig_mod", None)  # of torch.compile
         if isinstance(model, (nn.DataParallel, nn.parallel.DistributedDataParallel)):
             model = model.module
-        elif isinstance(getattr(model, "_orig_mod", None), nn.Module):
-            model = model._orig_mod  # type: ignore[assignment]  # checked in the line above
+        elif isinstance(original, nn.Module):
+            model = original
         else:
             return model
 
@@ -60,7 +61,8 @@ def clean_name(name: str) -> str:
 
     Lone surrogates, which cannot be encoded as UTF-8, are replaced by their escape sequences.
     """
-    kept = ".".join(part for part in name.split(".") if part not in _WRAPPER_SEGMENTS)
+    segments = [part for part in name.split(".") if part not in _WRAPPER_SEGMENTS]
+    kept = ".".join(segments)
     return kept.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -70,7 +72,8 @@ def named_layers(model: nn.Module) -> dict[str, nn.Module]:
     A shared module is listed once; the root, whose own name is empty, under its type's name.
     """
     root = unwrap(model)
-    return {clean_name(name) or type(root).__name__: m for name, m in root.named_modules()}
+    name_of_root = type(root).__name__
+    return {clean_name(name) or name_of_root: module for name, module in root.named_modules()}
 
 
 def kernel_groups(model: nn.Module, layers: Layers = None) -> dict[KernelShape, list[str]]:
@@ -114,24 +117,21 @@ def select(
     check_model(model)
     check_no_modules(model, layers)
     own = _Capturable(model, has_taps)
+    named = own.named
     if layers is None:
         return own.default()
     if isinstance(layers, bool):
         layers = [layers]  # no index
     if callable(layers) and not isinstance(layers, type):
-        kept = {name: module for name, module in own.named.items() if layers(name, module)}
-        count = len(own.named)
+        kept = {name: module for name, module in named.items() if layers(name, module)}
         nothing = (
-            f"the predicate layers={layers!r} accepts none of the {count} modules{own.hint}; it is "
-            "called with the name and the module, and fmapboard.layers(model) lists both"
+            f"the predicate layers={layers!r} accepts none of the {len(named)} modules{own.hint}; "
+            "it is called with the name and the module, and fmapboard.layers(model) lists both"
         )
     else:
         choices = [layers] if isinstance(layers, _SINGLE) else _listed(layers)
-        excluded = [c[1:] for c in choices if isinstance(c, str) and c.startswith("!")]
-        included = [c for c in choices if not (isinstance(c, str) and c.startswith("!"))]
-        chosen = set[str]().union(*map(own.matching, included)) if included else {*own.default()}
-        chosen = {n for n in chosen if not any(fnmatchcase(n, glob) for glob in excluded)}
-        kept = {name: module for name, module in own.named.items() if name in chosen}
+        chosen = _chosen(own, choices)
+        kept = {name: module for name, module in named.items() if name in chosen}
         nothing = (
             f"layers={layers!r} selects no layer: every matching layer is excluded by a '!' "
             "pattern; leave out a pattern with '!', or make it narrower"
@@ -139,6 +139,22 @@ def select(
     if not kept and not has_taps():
         raise LayerNotFound(nothing)
     return kept
+
+
+def _chosen(own: _Capturable, choices: list[Any]) -> set[str]:
+    """Names of the layers that a list of choices selects, without those it excludes."""
+    chosen = set[str]()
+    excluded = list[str]()
+    for choice in choices:
+        if isinstance(choice, str) and choice.startswith("!"):
+            excluded.append(choice[1:])
+        else:
+            chosen |= own.matching(choice)
+    if len(excluded) == len(choices):
+        chosen = set(own.default())
+    for glob in excluded:
+        chosen = {name for name in chosen if not fnmatchcase(name, glob)}
+    return chosen
 
 
 def followers(model: nn.Module) -> dict[str, tuple[str, ...]]:
@@ -197,9 +213,10 @@ class WatchedLayers:
 
     def _watch(self, layers: dict[str, nn.Module], also: Mapping[str, nn.Module]) -> None:
         self.layers = layers
-        self.numbers_only = {name: m for name, m in also.items() if name not in layers}
+        self.numbers_only = {name: module for name, module in also.items() if name not in layers}
         own = {*layers.values(), *also.values()}
-        self._followed = {name: m for name, m in self.model.named_modules() if m in own}
+        named = self.model.named_modules()
+        self._followed = {name: module for name, module in named if module in own}
         self._own: frozenset[str] | None = None
         self.followed_by = followers(self.model)
 
@@ -216,7 +233,9 @@ class WatchedLayers:
         except ConfigurationError:
             present = set(self.model.modules())
             layers = {name: module for name, module in self.layers.items() if module in present}
-        self._watch(layers, self.numbers_only if also is None else also)
+        if also is None:
+            also = self.numbers_only
+        self._watch(layers, also)
 
     def follow_replacements(
         self, also: Callable[[nn.Module], dict[str, nn.Module]]
@@ -229,7 +248,8 @@ class WatchedLayers:
         Returns:
             Names of the watched layers that are gone and have no replacement.
         """
-        if dict(self.model.named_modules()).items() >= self._followed.items():
+        named = dict(self.model.named_modules())
+        if named.items() >= self._followed.items():
             return ()
         before = self.layers
         self.select_again(also(self.model))
@@ -249,18 +269,23 @@ class WatchedLayers:
         return None if self._chosen is None else self._named_parameters(inner=True)
 
     def _named_parameters(self, *, inner: bool) -> frozenset[str]:
-        own: set[int] = set()
+        own = set[nn.Parameter]()
         for module in self.layers.values():
-            own |= {id(p) for p in module.parameters(recurse=inner)}
-            own |= {id(p) for p in getattr(module, "parametrizations", nn.Module()).parameters()}
+            own.update(module.parameters(recurse=inner))
+            parametrizations = getattr(module, "parametrizations", None)
+            if parametrizations is not None:
+                own.update(parametrizations.parameters())
         named = self.model.named_parameters()
-        return frozenset(clean_name(name) for name, p in named if id(p) in own)
+        return frozenset(clean_name(name) for name, parameter in named if parameter in own)
 
 
 def scripted_warning(model: nn.Module) -> str | None:
     """The warning about scripted and traced parts of a model; None if it has none."""
-    names = [n for n, m in named_layers(model).items() if isinstance(m, torch.jit.ScriptModule)]
-    outer = [n for n in names if not any(n.startswith(f"{other}.") for other in names)]
+    outer = list[str]()
+    for name, module in named_layers(model).items():
+        is_inner = any(name.startswith(f"{other}.") for other in outer)
+        if isinstance(module, torch.jit.ScriptModule) and not is_inner:
+            outer.append(name)
     if not outer:
         return None
     what = "hooks do not run inside scripted or traced modules, so these are not captured"
@@ -276,13 +301,15 @@ def _unregistered(root: nn.Module) -> str | None:
                 continue
             values = held.values() if isinstance(held, dict) else held
             inner = [m for m in values if isinstance(m, nn.Module) and m not in registered]
-            if inner:
-                kind = "nn.ModuleDict" if isinstance(held, dict) else "nn.ModuleList"
-                return (
-                    f"the {type(held).__name__} {type(owner).__name__}.{name} holds modules "
-                    f"({', '.join(sorted({type(m).__name__ for m in inner}))}) that torch does not "
-                    f"register, so parameters() and to() omit them too; use {kind}"
-                )
+            if not inner:
+                continue
+            kinds = {type(module).__name__ for module in inner}
+            remedy = "nn.ModuleDict" if isinstance(held, dict) else "nn.ModuleList"
+            return (
+                f"the {type(held).__name__} {type(owner).__name__}.{name} holds modules "
+                f"({', '.join(sorted(kinds))}) that torch does not register, so parameters() and "
+                f"to() omit them too; use {remedy}"
+            )
     return None
 
 
@@ -326,17 +353,22 @@ class _Capturable:
                 f"the model is scripted or traced ({kind}), so its layers cannot be captured; pass "
                 "the nn.Module that it was made from"
             )
-        named = named_layers(self._root)
-        self.named = {n: m for n, m in named.items() if not isinstance(m, torch.jit.ScriptModule)}
-        notes = (scripted_warning(self._root), _unregistered(self._root))
-        self.hint = "".join(f"; {note}" for note in notes if note)
+        self.named = dict[str, nn.Module]()
+        for name, module in named_layers(self._root).items():
+            if not isinstance(module, torch.jit.ScriptModule):
+                self.named[name] = module
+        self.hint = ""
+        for note in (scripted_warning(self._root), _unregistered(self._root)):
+            if note is not None:
+                self.hint += f"; {note}"
 
     def default(self) -> dict[str, nn.Module]:
         """Every convolution, or every leaf module with parameters if there is none."""
         root = self._root
-        named = self.named
-        hint = self.hint
-        plain = {n: m for n, m in named.items() if "parametrizations" not in n.split(".")}
+        plain = dict[str, nn.Module]()
+        for name, module in self.named.items():
+            if "parametrizations" not in name.split("."):
+                plain[name] = module
         is_first = not _logged.get(root)
         _logged[root] = True
         if is_first:
@@ -344,36 +376,50 @@ class _Capturable:
         found = {name: module for name, module in plain.items() if is_convolution(module)}
         if found:
             return found
-        # MultiheadAttention reads its child's weight directly and never calls the child.
-        attention = [m for m in named.values() if isinstance(m, nn.MultiheadAttention)]
-        uncalled = {id(child) for m in attention for child in m.children()}
-        held = {name: module for name, module in plain.items() if id(module) not in uncalled}
-        found = {name: module for name, module in held.items() if _holds_parameters(module)}
+        found = self._with_parameters(plain)
         what = "its leaf layers with parameters"
         if not found:
             if self._has_taps():
                 return found
-            lists = (nn.ParameterList, nn.ParameterDict)  # never called
-            found = {name: m for name, m in plain.items() if not isinstance(m, lists)}
+            found = {name: m for name, m in plain.items() if not isinstance(m, _NEVER_CALLED)}
             what = 'all of its modules, as layers="*" does,'
-            if hint or next(root.parameters(), None) is None:
+            if self.hint or next(root.parameters(), None) is None:
+                advice = self.hint or ". Select some by name or type with layers="
                 raise NoConvolution(
                     f"{type(root).__name__} has no convolution and no other layer with parameters "
-                    f"to watch; its modules are {_types(named)}"
-                    + (hint or ". Select some by name or type with layers=")
+                    f"to watch; its modules are {_types(self.named)}{advice}"
                 )
-        if is_first and _is_of_keras(root):
+        if is_first:
+            self._log_default(found, what)
+        return found
+
+    def _with_parameters(self, plain: Mapping[str, nn.Module]) -> dict[str, nn.Module]:
+        """Those of the layers that hold parameters and are called."""
+        uncalled = set[nn.Module]()
+        for module in self.named.values():
+            # It reads its child's weight directly and never calls the child.
+            if isinstance(module, nn.MultiheadAttention):
+                uncalled.update(module.children())
+        found = dict[str, nn.Module]()
+        for name, module in plain.items():
+            if module not in uncalled and _holds_parameters(module):
+                found[name] = module
+        return found
+
+    def _log_default(self, found: Mapping[str, nn.Module], what: str) -> None:
+        """Log what is watched of a model without convolutions, and what it is."""
+        kind = type(self._root).__name__
+        if _is_of_keras(self._root):
             log.warning(
                 "%s is a Keras model, whose layers are no torch.nn.Module: its input, output, loss "
                 "and gradients are logged, but no feature maps of its layers",
-                type(root).__name__,
+                kind,
             )
-        elif is_first:
-            log.info(
-                "%s has no convolution: watching %s instead (%d: %s); use layers= to select "
-                "others%s", type(root).__name__, what, len(found), _types(found), hint,
-            )  # fmt: skip
-        return found
+            return
+        log.info(
+            "%s has no convolution: watching %s instead (%d: %s); use layers= to select others%s",
+            kind, what, len(found), _types(found), self.hint,
+        )  # fmt: skip
 
     def matching(self, choice: str | re.Pattern[str] | type | int | slice) -> set[str]:
         """Names of what a choice selects: of a pattern's matches the convolutions."""
@@ -384,7 +430,8 @@ class _Capturable:
         found = {name for name in self.named if matches(choice, name)}
         if not found and not self._has_taps():
             raise self._not_found(choice)
-        return {name for name in found if is_convolution(self.named[name])} or found
+        convolutions = {name for name in found if is_convolution(self.named[name])}
+        return convolutions or found
 
     def _at(self, place: int | slice) -> set[str]:
         names = list(self.default())
@@ -406,15 +453,17 @@ class _Capturable:
         found = {name for name, module in self.named.items() if isinstance(module, kind)}
         if found:
             return found
+        if not issubclass(kind, CONVOLUTIONS):
+            raise self._not_found(kind.__name__)
         own = {name: module for name, module in self.named.items() if is_convolution(module)}
-        if issubclass(kind, CONVOLUTIONS) and not own:
+        if not own:
             raise NoConvolution(
                 f"no layer is a {kind.__name__}: the model has no convolution; its modules are "
                 f"{_types(self.named)}. Omit layers= to watch every layer with parameters"
                 f"{self.hint}"
             )
         is_of_torch = any(isinstance(module, CONVOLUTIONS) for module in own.values())
-        if issubclass(kind, CONVOLUTIONS) and not is_of_torch:
+        if not is_of_torch:
             raise LayerNotFound(
                 f"no layer is a torch.nn.{kind.__name__}: the model's convolutions are of the "
                 f"type {_types(own)}{self.hint}; name that class, or omit layers="
@@ -430,6 +479,8 @@ class _Capturable:
         )
 
 
+_NEVER_CALLED = (nn.ParameterList, nn.ParameterDict)
+
 _logged: WeakTable[nn.Module, bool] = WeakTable()
 """Models of which the log says already what is watched by default."""
 
@@ -438,21 +489,24 @@ def _holds_parameters(module: nn.Module) -> bool:
     """True for a leaf module with parameters; a MultiheadAttention counts as a leaf."""
     if isinstance(module, nn.MultiheadAttention):
         return True
-    if isinstance(module, (nn.ParameterList, nn.ParameterDict)):
-        return False  # never called
+    if isinstance(module, _NEVER_CALLED):
+        return False
     inner = [name for name, _ in module.named_children() if name != "parametrizations"]
     return not inner and next(module.parameters(), None) is not None
 
 
 def _is_of_keras(model: nn.Module) -> bool:
     """True for a model of Keras 3 with torch as its backend."""
-    return any(base.__module__.split(".")[0] == "keras" for base in type(model).__mro__)
+    packages = {base.__module__.partition(".")[0] for base in type(model).__mro__}
+    return "keras" in packages
 
 
 def _types(named: Mapping[str, nn.Module]) -> str:
     """The types of the leaf modules, for a message."""
-    leaves = [m for m in named.values() if not list(m.children())] or list(named.values())
-    return ", ".join(sorted({type(m).__name__ for m in leaves})) or "no modules"
+    modules = list(named.values())
+    leaves = [module for module in modules if not list(module.children())]
+    names = {type(module).__name__ for module in leaves or modules}
+    return ", ".join(sorted(names)) or "no modules"
 
 
 def matches(choice: str | re.Pattern[str], name: str) -> bool:
@@ -464,8 +518,11 @@ def matches(choice: str | re.Pattern[str], name: str) -> bool:
 
 def _several(pattern: Any, named: Mapping[str, nn.Module]) -> str:
     """How to give several patterns, if one is a list of them, such as ``"conv1,conv2"``."""
-    parts = re.split(r"[,;\s]+", pattern.strip()) if isinstance(pattern, str) else []
-    if len(parts) < 2 or not any(fnmatchcase(name, part) for part in parts for name in named):
+    if not isinstance(pattern, str):
+        return ""
+    parts = re.split(r"[,;\s]+", pattern.strip())
+    matching = [name for part in parts for name in named if fnmatchcase(name, part)]
+    if len(parts) < 2 or not matching:
         return ""
     options = " ".join(f"--layers {shlex.quote(part)}" for part in parts)
     return f"; give each on its own: layers={parts!r}, or {options}"
