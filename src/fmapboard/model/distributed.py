@@ -34,17 +34,22 @@ TIMEOUT = timedelta(seconds=120)
 
 def rank() -> int:
     """This process's rank; 0 in a single-process run."""
-    return dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
+    return dist.get_rank() if _is_initialized() else 0
 
 
 def world_size() -> int:
     """How many processes train together; 1 in a single-process run."""
-    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+    return dist.get_world_size() if _is_initialized() else 1
+
+
+def _is_initialized() -> bool:
+    return dist.is_available() and dist.is_initialized()
 
 
 def is_sharded(model: nn.Module) -> bool:
     """True if any of the model's parameters is sharded over several processes."""
-    return bool([p for p in model.parameters() if type(p) not in PLAIN and is_dtensor(p)])
+    others = [parameter for parameter in model.parameters() if type(parameter) not in PLAIN]
+    return any(map(is_dtensor, others))
 
 
 def local(tensor: Tensor) -> Tensor:
@@ -54,7 +59,7 @@ def local(tensor: Tensor) -> Tensor:
 
 def local_parts(tensors: Iterable[Tensor]) -> list[Tensor]:
     """``local`` of each tensor."""
-    return [one if type(one) in PLAIN else local(one) for one in tensors]
+    return [tensor if type(tensor) in PLAIN else local(tensor) for tensor in tensors]
 
 
 def whole(tensor: Tensor) -> Tensor:
@@ -73,16 +78,20 @@ def shardings(tensors: Mapping[str, Tensor]) -> dict[str, Sharding]:
     """How the sharded ones among tensors are sharded, by name."""
     found = {}
     for name, tensor in tensors.items():
-        if type(tensor) not in PLAIN and is_dtensor(tensor):
-            cut = tuple(axis for axis, place in enumerate(tensor.placements) if place.is_shard())
-            if cut:
-                found[name] = tensor.device_mesh, cut
+        if type(tensor) in PLAIN or not is_dtensor(tensor):
+            continue
+        placements = enumerate(tensor.placements)
+        axes = tuple(axis for axis, placement in placements if placement.is_shard())
+        if axes:
+            found[name] = tensor.device_mesh, axes
     return found
 
 
 def is_dtensor(tensor: Tensor) -> TypeGuard[DTensor]:
     """True for a tensor that is distributed over a device mesh, sharded or replicated."""
-    if type(tensor) in PLAIN or not (dist.is_available() and dist.is_initialized()):
+    if type(tensor) in PLAIN:
+        return False
+    if not _is_initialized():
         return False
     from torch.distributed.tensor import DTensor
 
@@ -126,16 +135,25 @@ class ShardedNames(NamedTuple):
         squares, counts = sent
         shards = math.prod(mesh.size(axis) for axis in axes)
         whole_norms = torch.where(counts == shards, squares.sqrt(), -1.0)
-        return dict(zip(self.names, whole_norms.unbind(), strict=True)), failed
+        by_name = dict(zip(self.names, whole_norms.unbind(), strict=True))
+        return by_name, failed
 
     def _sent(self, norms: Mapping[str, Tensor]) -> Tensor:
         """Squares of the norms, and 1 for each that is known: [2, P]."""
-        zero = torch.zeros((), dtype=self.dtype, device=self.device)
-        one = torch.ones_like(zero)
-        known = [norms.get(name) for name in self.names]
-        values = [zero if norm is None else norm.to(self.device, self.dtype) for norm in known]
-        flags = [zero if norm is None else one for norm in known]
-        return torch.stack([torch.stack(values).square(), torch.stack(flags)])  # [2, P]
+        no = torch.zeros((), dtype=self.dtype, device=self.device)
+        yes = torch.ones_like(no)
+        values = list[Tensor]()
+        is_known = list[Tensor]()
+        for name in self.names:
+            norm = norms.get(name)
+            if norm is None:
+                values.append(no)
+                is_known.append(no)
+            else:
+                values.append(norm.to(self.device, self.dtype))
+                is_known.append(yes)
+        squares = torch.stack(values).square()
+        return torch.stack([squares, torch.stack(is_known)])  # [2, P]
 
 
 def sharded_names(parameters: Mapping[str, Tensor]) -> tuple[ShardedNames, ...]:
@@ -145,11 +163,14 @@ def sharded_names(parameters: Mapping[str, Tensor]) -> tuple[ShardedNames, ...]:
         ways.setdefault(way, []).append(name)
     found = []
     for way, names in ways.items():
-        device = local(parameters[names[0]]).device
+        first = parameters[names[0]]
+        device = local(first).device
         dtypes = {parameters[name].dtype for name in names}
-        is_wide = device.type == "cpu" or torch.float64 in dtypes
-        dtype = torch.float64 if is_wide else torch.float32
-        found.append(ShardedNames(way, tuple(names), device, dtype))
+        dtype = torch.float32
+        if device.type == "cpu" or torch.float64 in dtypes:
+            dtype = torch.float64
+        own = ShardedNames(way, tuple(names), device, dtype)
+        found.append(own)
     return tuple(found)
 
 

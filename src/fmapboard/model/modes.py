@@ -32,9 +32,14 @@ def eval_modules(model: nn.Module) -> tuple[str, ...]:
     for module in model.modules():
         if module.training and (_own_modes(module) or depends_on_mode(module)):
             return ()
-    is_partly_frozen = any(not parameter.requires_grad for parameter in model.parameters())
-    found = [(name, module) for name, module in model.named_modules() if depends_on_mode(module)]
-    return tuple(clean_name(n) for n, m in found if any(_own_modes(m)) or not is_partly_frozen)
+    is_trained = all(parameter.requires_grad for parameter in model.parameters())
+    found = list[str]()
+    for name, module in model.named_modules():
+        if not depends_on_mode(module):
+            continue
+        if is_trained or any(_own_modes(module)):
+            found.append(clean_name(name))
+    return tuple(found)
 
 
 def _own_modes(module: nn.Module) -> list[bool]:
@@ -54,12 +59,16 @@ def depends_on_mode(module: nn.Module) -> bool:
         return module.running_mean is not None
     if isinstance(module, nn.MultiheadAttention):
         return bool(module.dropout)
-    probabilities = [getattr(module, name, 1.0) for name in ("p", "drop_prob")]
-    return all(isinstance(p, (int, float)) and p > 0 for p in probabilities)
+    for name in ("p", "drop_prob"):
+        probability = getattr(module, name, 1.0)
+        if not isinstance(probability, (int, float)) or not probability > 0:
+            return False
+    return True
 
 
 @lru_cache(4096)
 def _reads_mode(forward: Callable[..., Any]) -> bool:
-    code = getattr(inspect.unwrap(forward), "__code__", None)
+    function = inspect.unwrap(forward)
+    code = getattr(function, "__code__", None)
     names = frozenset(getattr(code, "co_names", ()))
     return "training" in names and not names.isdisjoint(_FUNCTIONS)

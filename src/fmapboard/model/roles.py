@@ -28,7 +28,9 @@ def floor_of(module: nn.Module) -> float | None:
         return float(module.value)
     if isinstance(module, (nn.ELU, nn.CELU)):
         return -float(module.alpha)
-    return _SELU_FLOOR if isinstance(module, nn.SELU) else None
+    if isinstance(module, nn.SELU):
+        return _SELU_FLOOR
+    return None
 
 
 # Klambauer et al., Self-Normalizing Neural Networks (2017): -scale * alpha.
@@ -37,7 +39,8 @@ _SELU_FLOOR = -1.0507009873554804934193349852946 * 1.673263242354377284817042991
 
 def activations(model: nn.Module) -> dict[str, nn.Module]:
     """The model's activation modules that have an off value, by name, in definition order."""
-    return {name: m for name, m in named_layers(model).items() if floor_of(m) is not None}
+    named = named_layers(model)
+    return {name: module for name, module in named.items() if floor_of(module) is not None}
 
 
 Role = Literal["activation", "norm", "block", "convolution", "linear", "chosen"]
@@ -66,7 +69,8 @@ def role_of(module: nn.Module) -> Role | None:
         return "block"
     if "norm" in name:
         return "norm"
-    return "activation" if any(word in name for word in _ACTIVATIONS) else None
+    is_activation = any(word in name for word in _ACTIVATIONS)
+    return "activation" if is_activation else None
 
 
 def roles(model: nn.Module, chosen: bool | str) -> dict[str, Role]:
@@ -83,13 +87,18 @@ def roles(model: nn.Module, chosen: bool | str) -> dict[str, Role]:
     """
     root = unwrap(model)
     found: dict[str, Role] = {}
+    has_glob = isinstance(chosen, str)
     for name, module in named_layers(root).items():
-        role = role_of(module)
         if module is root or "parametrizations" in name.split("."):
             continue
-        if role is not None or isinstance(chosen, str):
-            found[name] = role or "chosen"
-    return _matching(found, chosen) if isinstance(chosen, str) else found
+        role = role_of(module)
+        if role is not None:
+            found[name] = role
+        elif has_glob:
+            found[name] = "chosen"
+    if isinstance(chosen, str):
+        return _matching(found, chosen)
+    return found
 
 
 def _matching(known: Mapping[str, Role], glob: str) -> dict[str, Role]:
@@ -98,10 +107,13 @@ def _matching(known: Mapping[str, Role], glob: str) -> dict[str, Role]:
         near = closest(glob, known) or "; for the names: fmapboard.layers(model)"
         raise LayerNotFound(f"attribution={glob!r} matches none of {len(known)} modules{near}")
     active = [name for name in matching if known[name] == "activation"]
-    linear: dict[str, Role] = {n: "linear" for n, role in known.items() if role == "linear"}
-    return linear | dict.fromkeys(active or matching, "chosen")
+    found: dict[str, Role] = {name: role for name, role in known.items() if role == "linear"}
+    for name in active or matching:
+        found[name] = "chosen"
+    return found
 
 
 def ends_in_function(output: Tensor) -> bool:
     """True if a block's output was made by an activation, sum or concatenation of its own."""
-    return type(output.grad_fn).__name__.startswith(_FUNCTIONAL)
+    operation = type(output.grad_fn).__name__
+    return operation.startswith(_FUNCTIONAL)

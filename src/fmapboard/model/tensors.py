@@ -42,12 +42,15 @@ def why_unread(tensor: Tensor) -> Unread | None:
         return "meta"
     if type(tensor).__name__ == "FakeTensor":
         return "fake"
-    return "transformed" if torch._C._functorch.is_functorch_wrapped_tensor(tensor) else None
+    if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        return "transformed"
+    return None
 
 
 def first_tensor(value: Any) -> Tensor | None:
     """The first floating-point, complex or quantized tensor, if any; consumes no generator."""
-    for tensor in [value] if isinstance(value, Tensor) else tensors(value):
+    found = [value] if isinstance(value, Tensor) else tensors(value)
+    for tensor in found:
         if tensor.is_floating_point() or tensor.is_complex() or tensor.is_quantized:
             return tensor
     return None
@@ -58,7 +61,9 @@ def dense(tensor: Tensor) -> Tensor:
     tensor = tensor.detach()
     if tensor.is_quantized:
         tensor = tensor.dequantize()
-    return tensor if tensor.layout is torch.strided else tensor.to_dense()
+    if tensor.layout is torch.strided:
+        return tensor
+    return tensor.to_dense()
 
 
 _Inside = Literal["tensor", "items", "values", "nothing"] | tuple[str, ...]
@@ -85,7 +90,9 @@ _inside: Callable[[Any], _Inside] = lru_cache(maxsize=512)(_structure)
 def _items(value: Any, inside: _Inside) -> Iterable[Any]:
     if inside == "values":
         return value.values()  # type: ignore[no-any-return]  # of a mapping
-    return value if inside == "items" else map(getattr, repeat(value), inside, repeat(None))
+    if inside == "items":
+        return value  # type: ignore[no-any-return]  # a tuple or list
+    return map(getattr, repeat(value), inside, repeat(None))
 
 
 def tensors(value: Any) -> list[Tensor]:
@@ -102,13 +109,16 @@ def tensors(value: Any) -> list[Tensor]:
         inside = _inside(type(item))
         if inside == "tensor":
             found.append(item)
-        elif inside != "nothing" and id(item) not in seen:
-            seen[id(item)] = item
-            if inside == "values":
-                item = item.values()
-            elif inside != "items":
-                item = map(getattr, repeat(item), inside, repeat(None))
-            due += [*item][::-1]
+            continue
+        if inside == "nothing" or id(item) in seen:
+            continue
+        seen[id(item)] = item
+        if inside == "values":
+            item = item.values()
+        elif inside != "items":
+            item = map(getattr, repeat(item), inside, repeat(None))
+        inner = [*item]
+        due += inner[::-1]
     return found
 
 
@@ -117,11 +127,17 @@ def named_tensors(value: Any, name: str = "") -> Iterator[tuple[str, Tensor]]:
     inside = _inside(type(value))
     if inside == "tensor":
         yield name, value
-    elif inside != "nothing":
-        keys = value if inside == "values" else getattr(value, "_fields", inside)
-        keys = range(len(value)) if keys == "items" else keys
-        for key, item in zip(keys, _items(value, inside), strict=False):
-            yield from named_tensors(item, f"{name}.{key}" if name else str(key))
+        return
+    if inside == "nothing":
+        return
+    keys: Iterable[Any] = inside  # names of fields
+    if inside == "values":
+        keys = value
+    elif inside == "items":
+        keys = getattr(value, "_fields", range(len(value)))
+    for key, item in zip(keys, _items(value, inside), strict=False):
+        place = f"{name}.{key}" if name else str(key)
+        yield from named_tensors(item, place)
 
 
 def map_tensors(value: Any, change: Callable[[Tensor], Any]) -> Any:
@@ -159,15 +175,21 @@ def _rebuilt(value: Any, inside: _Inside, items: list[Any]) -> Any:
     """A value of the same type with other contents."""
     kind: Any = type(value)
     if inside == "items":
-        return kind(*items) if hasattr(kind, "_fields") else kind(items)
+        if hasattr(kind, "_fields"):
+            return kind(*items)
+        return kind(items)
     if inside == "values":
         changed = dict(zip(value, items, strict=True))
         try:
-            return kind(**changed) if hasattr(kind, "__dataclass_fields__") else kind(changed)
+            if hasattr(kind, "__dataclass_fields__"):
+                return kind(**changed)
+            return kind(changed)
         except TypeError:  # it cannot be built from a mapping
             return changed
-    if kind.__dataclass_params__.frozen and all(map(operator.is_, items, _items(value, inside))):
-        return value
+    if kind.__dataclass_params__.frozen:
+        is_same = map(operator.is_, items, _items(value, inside))
+        if all(is_same):
+            return value
     # ``copy`` takes long for slots.
     has_slots = getattr(kind, "__slots__", None) == inside
     twin = object.__new__(kind) if has_slots else copy.copy(value)
@@ -192,8 +214,9 @@ class Packed(NamedTuple):
     def split(self) -> list[Tensor]:
         """Views of the copies, in the order in which the tensors were given."""
         found: dict[int, Tensor] = {}
-        for piece, members, sizes in zip(self.pieces, self.members, self.sizes, strict=True):
-            found.update(zip(members, piece.split_with_sizes(sizes), strict=True))
+        for number, piece in enumerate(self.pieces):
+            views = piece.split_with_sizes(self.sizes[number])
+            found.update(zip(self.members[number], views, strict=True))
         return [found[number] for number in range(len(found))]
 
 
@@ -210,16 +233,21 @@ def packed(parts: Sequence[Tensor], change: Callable[[Tensor], Tensor] | None = 
     for members in groups:
         own = [parts[number] for number in members]
         piece = torch.cat(own)
-        pieces.append(piece if change is None else change(piece))
+        if change is not None:
+            piece = change(piece)
+        pieces.append(piece)
         sizes.append(tuple(map(len, own)))
-    return Packed(tuple(pieces), tuple(map(tuple, groups)), tuple(sizes))
+    members_of_pieces = tuple(map(tuple, groups))
+    return Packed(tuple(pieces), members_of_pieces, tuple(sizes))
 
 
 def alike(parts: Sequence[Tensor], *, rows: bool = False) -> list[list[int]]:
     """The positions of tensors, grouped by device and dtype; with ``rows`` also by row shape."""
     groups = defaultdict[object, list[int]](list)
     for number, part in enumerate(parts):
-        groups[part.device, part.dtype, part.shape[1:] if rows else None].append(number)
+        shape = part.shape[1:] if rows else None
+        key = (part.device, part.dtype, shape)
+        groups[key].append(number)
     return list(groups.values())
 
 

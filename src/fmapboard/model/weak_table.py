@@ -26,17 +26,26 @@ class WeakTable(Generic[K, V]):
     def get(self, key: K) -> V | None:
         """The value of an object; None if it has none."""
         entry = self._entries.get(id(key))
-        return entry[1] if entry is not None and entry[0]() is key else None
+        if entry is None:
+            return None
+        reference, value = entry
+        return value if reference() is key else None
 
     def __setitem__(self, key: K, value: V) -> None:
-        self._entries[id(key)] = weakref.ref(key), value
-        if len(self._entries) > self._limit:
-            for number, (reference, _) in list(self._entries.items()):
-                if reference() is None:
-                    del self._entries[number]
-            self._limit = max(32, 2 * len(self._entries))
+        reference = weakref.ref(key)
+        self._entries[id(key)] = (reference, value)
+        if len(self._entries) <= self._limit:
+            return
+        entries = list(self._entries.items())
+        for number, (reference, _) in entries:
+            if reference() is None:
+                del self._entries[number]
+        self._limit = max(32, 2 * len(self._entries))
 
     def __iter__(self) -> Iterator[K]:
         """The objects that exist."""
-        keys = [reference() for reference, _ in list(self._entries.values())]
-        return iter([key for key in keys if key is not None])
+        entries = list(self._entries.values())
+        for reference, _ in entries:
+            key = reference()
+            if key is not None:
+                yield key
