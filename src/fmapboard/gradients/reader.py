@@ -24,7 +24,7 @@ from fmapboard.measure.packing import PackedSamples, SamplesByName
 from fmapboard.measure.sample import PendingSample, samples
 from fmapboard.model.distributed import local, local_parts, not_flattened, sharded_names
 from fmapboard.model.layers import WatchedLayers, clean_name
-from fmapboard.records import NONE, Parameter, Sample, UpdateRatio
+from fmapboard.records import NONE, Parameter, UpdateRatio
 
 Samples = dict[str, tuple[PendingSample, PendingSample | None]]
 """By parameter name: the samples of the weight and of its gradient, None if it has none."""
@@ -43,18 +43,26 @@ def sample_parameters(
         gradients: also sample the gradients.
     """
     parts = local_parts([parameter.detach() for parameter in parameters.values()])
-    weights = {name: p for name, p in zip(parameters, parts, strict=True) if p.numel()}
-    with_grad = {name: grad for name in weights if (grad := parameters[name].grad) is not None}
-    if not gradients:
-        with_grad.clear()
-    parts = local_parts([grad.detach() for grad in with_grad.values()])
-    grads = [part.coalesce().values() if part.is_sparse else part for part in parts]
-    if scale is None:
-        found = samples([*weights.values(), *grads])  # one copy per dtype
-    else:
-        found = samples(list(weights.values())) + samples(grads, scale)
-    by_name = dict(zip(with_grad, found[len(weights) :], strict=True))
-    return {name: (one, by_name.get(name)) for name, one in zip(weights, found, strict=False)}
+    weights = {name: part for name, part in zip(parameters, parts, strict=True) if part.numel()}
+    with_gradient = dict[str, Tensor]()
+    if gradients:
+        for name in weights:
+            gradient = parameters[name].grad
+            if gradient is not None:
+                with_gradient[name] = gradient
+    parts = local_parts([gradient.detach() for gradient in with_gradient.values()])
+    parts = [part.coalesce().values() if part.is_sparse else part for part in parts]
+    own = list(weights.values())
+    if scale is not None:
+        found = samples(own)
+        found += samples(parts, scale)
+    else:  # one copy per dtype
+        found = samples([*own, *parts])
+    of_gradients = dict(zip(with_gradient, found[len(own) :], strict=True))
+    by_name: Samples = {}
+    for name, sample in zip(weights, found, strict=False):
+        by_name[name] = (sample, of_gradients.get(name))
+    return by_name
 
 
 def read_norms(parameters: Mapping[str, Tensor], found: GradientNorms) -> None:
@@ -89,35 +97,26 @@ class PendingParameters:
     def to_host(self) -> tuple[Parameter, ...]:
         """Wait for the device and copy to the host."""
         norms = self.norms.to_host()
-        weights, gradients = self._samples_on_host()
-        ratios: dict[str, UpdateRatio] = {}
+        samples = self.samples
+        if isinstance(samples, PackedSamples):
+            samples = samples.unpack()
+        ratios = dict[str, UpdateRatio]()
         for update in self.updates:
             ratios |= update.ratios(norms)
-        return tuple(
-            Parameter(
+        found = list[Parameter]()
+        for name in self.names:
+            weight, gradient = samples.get(name, (None, None))
+            parameter = Parameter(
                 name,
-                weight=weights.get(name),
-                gradient=gradients.get(name),
+                weight=None if weight is None else weight.to_host(),
+                gradient=None if gradient is None else gradient.to_host(),
                 norm=norms.get(name),
                 nonfinite=self.nonfinite.get(name, NONE),
                 is_listed=self.listed is None or name in self.listed,
                 update=ratios.get(name),
             )
-            for name in self.names
-        )
-
-    def _samples_on_host(self) -> tuple[dict[str, Sample], dict[str, Sample]]:
-        """Histogram samples of the weights and of the gradients, by parameter name."""
-        samples = self.samples
-        if isinstance(samples, PackedSamples):
-            samples = samples.unpack()
-        weights = dict[str, Sample]()
-        gradients = dict[str, Sample]()
-        for name, (weight, gradient) in samples.items():
-            weights[name] = weight.to_host()
-            if gradient is not None:
-                gradients[name] = gradient.to_host()
-        return weights, gradients
+            found.append(parameter)
+        return tuple(found)
 
 
 Complete = Callable[[Optimizer, Mapping[str, Tensor]], object]
@@ -159,11 +158,9 @@ class GradientReader:
         self._guard = guard
         self._listed = watched.listed_parameters()
         self._hooks = untraced(self._before_step), untraced(self._after_step)
-        self._is_armed = self._in_closure = False
-        self._samples: Samples = {}
+        self._is_armed = False
+        self._in_closure = False
         self._updates = UpdateReader(self._model, enabled=updates)
-        self.stepped = self.skipped = self.read_after_backward = False
-        self.copies_stepped = False
         self.membership = OptimizerMembership()
         self.forget()
         self._list_parameters()
@@ -231,7 +228,8 @@ class GradientReader:
             for kind, subset in _by_device_type(own):
                 with aside(kind, _nbytes(subset)):
                     if isinstance(scale, float):
-                        like = local(next(iter(subset.values())).detach())
+                        first = next(iter(subset.values()))
+                        like = local(first.detach())
                         scale = like.new_full((), scale, dtype=torch.float32)
                     self._read(subset, scale)
 
@@ -259,9 +257,9 @@ class GradientReader:
                 self._forget_backward()  # an optimizer that has not stepped: gradients accumulate
         with self._guard("gradients"):
             norms = self._norms.pending(self._sharded)
-        names = tuple([name for name in self.names.values() if name in self._read_names])
+        names = [name for name in self.names.values() if name in self._read_names]
         return PendingParameters(
-            names,
+            tuple(names),
             norms=norms,
             samples=self._samples,
             nonfinite=self._norms.nonfinite,
@@ -281,14 +279,16 @@ class GradientReader:
         """Called before an optimizer steps, on the thread that takes the step."""
         if is_capturing():
             return None
-        closure = args[1] if len(args) > 1 else kwargs.get("closure")
-        if not self._about_to_step(optimizer, callable(closure)):
+        is_positional = len(args) > 1
+        closure = args[1] if is_positional else kwargs.get("closure")
+        has_closure = callable(closure)
+        if not self._about_to_step(optimizer, has_closure):
             return None
-        if not callable(closure):
+        if not has_closure:
             self._gradients_complete(optimizer)
             return None
         observed = self._observed(closure, optimizer)
-        if len(args) > 1:
+        if is_positional:
             return (args[0], observed, *args[2:]), kwargs
         return args, {**kwargs, "closure": observed}
 
@@ -318,23 +318,26 @@ class GradientReader:
         """Called before an optimizer steps; False if it is known that the GradScaler skips it."""
         own = self.own(optimizer)
         if not own:
-            self.copies_stepped = self.copies_stepped or holds_copies(optimizer, self.trainable)
-        if own:
+            if not self.copies_stepped:
+                self.copies_stepped = holds_copies(optimizer, self.trainable)
+            return True
+        with self._guard("gradients"):
+            if self.read_after_backward:
+                self._forget_backward()
+            self.skipped = is_skipped(optimizer)
+            found = None if self.skipped else found_on_device(optimizer)
+            if found is not None:
+                unread = frozenset(own.keys() - self._read_names)
+                self.fused.append((unread, found))
+        if self.skipped:
+            return False
+        if not self.stepped:
+            self.stepped = True
             with self._guard("gradients"):
-                if self.read_after_backward:
-                    self._forget_backward()
-                self.skipped = is_skipped(optimizer)
-                found = None if self.skipped else found_on_device(optimizer)
-                if found is not None:
-                    self.fused.append((frozenset(own.keys() - self._read_names), found))
-            if self.skipped:
-                return False
-            if not self.stepped:
-                self.stepped = True
-                with self._guard("gradients"):
-                    self._notify_step()
-            with self._guard("update ratios"):
-                self._updates.announce(optimizer, own.values() if has_closure else ())
+                self._notify_step()
+        with self._guard("update ratios"):
+            parameters = own.values() if has_closure else ()
+            self._updates.announce(optimizer, parameters)
         return True
 
     def _gradients_complete(self, optimizer: Optimizer) -> None:
@@ -347,7 +350,8 @@ class GradientReader:
             if own:
                 self.membership.stepping(optimizer)
             self._notify_complete(optimizer, own)
-            fresh = {n: p for n, p in not_flattened(own).items() if n not in self._read_names}
+            whole = not_flattened(own)
+            fresh = {name: p for name, p in whole.items() if name not in self._read_names}
             for kind, subset in _by_device_type(fresh):
                 with aside(kind, _nbytes(subset)):
                     updated = self._read(subset, scale)
@@ -364,11 +368,13 @@ class GradientReader:
         self._forget_backward()
         self._updates.forget()
         self.fused: list[FusedStep] = []
-        self.stepped = self.skipped = self.copies_stepped = False
+        self.stepped = False
+        self.skipped = False
+        self.copies_stepped = False
 
     def _forget_backward(self) -> None:
         self._norms = GradientNorms()
-        self._samples = {}
+        self._samples: Samples = {}
         self.read_after_backward = False
         self._read_names = set[str]()
 
@@ -378,12 +384,13 @@ class GradientReader:
         Returns:
             Those that have a gradient.
         """
-        gradients = {n: p.grad for n, p in parameters.items() if p.grad is not None}
+        gradients = {name: p.grad for name, p in parameters.items() if p.grad is not None}
         self._norms.read(gradients, scale)
         watched = self.watched.own_parameters()
         own = {name: p for name, p in parameters.items() if name in watched}
         self._samples |= sample_parameters(own, scale)
-        self._read_names |= gradients.keys() | self._samples.keys()
+        self._read_names |= gradients.keys()
+        self._read_names |= self._samples.keys()
         return {name: parameters[name] for name in gradients}
 
     def _read_what_no_optimizer_holds(self) -> None:
@@ -400,8 +407,10 @@ class GradientReader:
 
 
 def _by_device_type(tensors: Mapping[str, Tensor]) -> Iterator[tuple[str, dict[str, Tensor]]]:
-    for kind in {tensor.device.type for tensor in tensors.values()} - {"meta"}:
-        yield kind, {name: t for name, t in tensors.items() if t.device.type == kind}
+    kinds = {tensor.device.type for tensor in tensors.values()}
+    for kind in kinds - {"meta"}:
+        own = {name: tensor for name, tensor in tensors.items() if tensor.device.type == kind}
+        yield kind, own
 
 
 def _nbytes(parameters: Mapping[str, Tensor]) -> int:
