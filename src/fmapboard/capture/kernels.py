@@ -93,7 +93,9 @@ def read_kernels(
 def _gathered(module: nn.Module) -> Tensor | None:
     """The whole weight of a convolution whose own weight is sharded; None for other modules."""
     weight = module._parameters.get("weight")
-    if weight is None or not is_dtensor(weight) or kernel_shape(module) is None:
+    if weight is None or not is_dtensor(weight):
+        return None
+    if kernel_shape(module) is None:
         return None
     with torch.no_grad():
         return whole(weight.detach())
@@ -110,7 +112,8 @@ def _kernels(
         weight = _own_weight(module) if gathered is None else gathered
         if not isinstance(weight, Tensor) or weight.is_complex():
             return None
-        if type(weight) in (Tensor, nn.Parameter) and not weight.untyped_storage().nbytes():
+        is_plain = type(weight) in (Tensor, nn.Parameter)
+        if is_plain and not weight.untyped_storage().nbytes():
             raise CaptureError("the weight has no memory: another library has freed or sharded it")
         kernels = whole(weight.detach())
         if kernels.dim() == 2:  # what kernels are computed from, such as one row per expert
@@ -118,7 +121,8 @@ def _kernels(
         elif isinstance(shape, TransposedShape):
             kernels = kernels.transpose(0, 1)  # stored as (in, out / groups)
         inputs = kernels.shape[1]
-        kept = kernels[:most, : inputs if inputs == COLOURS else most]
+        most_inputs = inputs if inputs == COLOURS else most
+        kept = kernels[:most, :most_inputs]
         if not isinstance(weight, nn.Parameter):  # gathered or computed: not to be kept whole
             kept = kept.to(torch.float32, copy=True)
     layer_call = LayerCall(name, type(module).__name__, shape, position=position)
@@ -138,8 +142,15 @@ def _own_weight(module: nn.Module) -> Any:
 def _copied(found: list[PendingKernels]) -> tuple[PendingKernels, ...]:
     """Copies in f32; of kernels whose shapes differ in axis 0 only, all in few operations."""
     with torch.no_grad():
-        # CUDA concatenates tensors of up to four axes in one launch.
-        flat = [one.weight.flatten(2) if one.weight.dim() == 5 else one.weight for one in found]
-        copies = packed(flat, lambda piece: piece.float().contiguous()).split()
-    both = zip(found, copies, strict=True)
-    return tuple([one._replace(weight=copy.view(one.weight.shape)) for one, copy in both])
+        weights = []
+        for kernels in found:
+            weight = kernels.weight
+            if weight.dim() == 5:  # CUDA concatenates tensors of up to four axes in one launch
+                weight = weight.flatten(2)  # [a, b, d * h * w]
+            weights.append(weight)
+        copies = packed(weights, lambda piece: piece.float().contiguous()).split()
+    copied = []
+    for kernels, copy in zip(found, copies, strict=True):
+        weight = copy.view(kernels.weight.shape)
+        copied.append(kernels._replace(weight=weight))
+    return tuple(copied)

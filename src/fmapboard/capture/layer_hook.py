@@ -65,8 +65,10 @@ def install_hooks(
             continue
         last = is_last or is_recorded_last(module)
         module.register_forward_hook(hook, prepend=not last, with_kwargs=True)
+        if not last:
+            continue
         hooks = module._forward_hooks
-        for key, other in list(hooks.items()) if last else ():
+        for key, other in list(hooks.items()):
             if isinstance(other, InertInCopies) and other.follows_recording:
                 hooks[key] = hooks.pop(key)
 
@@ -74,22 +76,29 @@ def install_hooks(
 def remove_hooks(call: object, layers: Iterable[nn.Module]) -> None:
     """Remove the hooks of a call, without handles: an interrupt may have kept these from us."""
     for module in layers:
+        attributes = vars(module)
         for name in _HOOK_DICTS:
-            hooks = vars(module)[name]
+            hooks = attributes[name]
+            with_kwargs = attributes[f"{name}_with_kwargs"]
             for key, hook in list(hooks.items()):
                 if isinstance(hook, LayerHook) and hook.args[0] is call:
                     hooks.pop(key, None)
-                    vars(module)[f"{name}_with_kwargs"].pop(key, None)
+                    with_kwargs.pop(key, None)
 
 
 def own_layers(replica: nn.Module, layers: Iterable[str]) -> dict[str, nn.Module]:
     """The layers of a replica, with hook dicts of their own instead of the original's."""
-    found = {clean_name(n): m for n, m in replica.named_modules()}
-    own = {name: found[name] for name in layers if name in found}
-    for module in own.values():
-        for name in _HOOK_DICTS:
-            for held in (name, f"{name}_with_kwargs"):
-                vars(module)[held] = vars(module)[held].copy()
+    own = {}
+    chosen = set(layers)
+    for full_name, module in replica.named_modules():
+        name = clean_name(full_name)
+        if name not in chosen:
+            continue
+        own[name] = module
+        attributes = vars(module)
+        for hooks in _HOOK_DICTS:
+            for key in (hooks, f"{hooks}_with_kwargs"):
+                attributes[key] = attributes[key].copy()
     return own
 
 

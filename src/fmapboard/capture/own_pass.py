@@ -51,21 +51,31 @@ class own_pass:  # lower case: a context manager that is used like a function
     ) -> None:
         self._model = twin.module
         self._training = training
-        parameters = [(name, p) for name, p in self._model.named_parameters() if type(p) in PLAIN]
-        self._data = [(p, p.data) for _, p in parameters]
-        written = {p.untyped_storage()._cdata: name for name, p in parameters}
-        self._refusal = _Refusal(written if keeps_parameters else {})
+        self._data: list[tuple[nn.Parameter, Tensor]] = []
+        written: dict[int, str] = {}
+        for name, parameter in self._model.named_parameters():
+            if type(parameter) not in PLAIN:
+                continue
+            self._data.append((parameter, parameter.data))
+            if keeps_parameters:
+                memory = parameter.untyped_storage()
+                written[memory._cdata] = name
+        self._refusal = _Refusal(written)
         self._refuses = keeps_parameters or world_size() > 1
         self._restore: list[Callable[[], object]] = []
 
     def __enter__(self) -> None:
         generators = generators_of(self._model)
+        python_state = random.getstate()
+        numpy_state = np.random.get_state()
+        torch_states = random_states(generators)
+        caches = torch.is_autocast_cache_enabled()
         self._restore = [
             self._refusal.leave,
-            partial(random.setstate, random.getstate()),
-            partial(np.random.set_state, np.random.get_state()),
-            partial(set_random_states, random_states(generators), generators),
-            partial(torch.set_autocast_cache_enabled, torch.is_autocast_cache_enabled()),
+            partial(random.setstate, python_state),
+            partial(np.random.set_state, numpy_state),
+            partial(set_random_states, torch_states, generators),
+            partial(torch.set_autocast_cache_enabled, caches),
             partial(release_eager, self),
             self._put_back,
         ]
@@ -84,9 +94,11 @@ class own_pass:  # lower case: a context manager that is used like a function
         self._restore = []
         block_ended(self)
         error: Any = raised[1] if raised else None
-        is_swallowed = error is None or isinstance(error, Exception)
-        if self._refusal.reason and is_swallowed and not isinstance(error, NoTwin):
-            raise NoTwin(self._refusal.reason) from error
+        reason = self._refusal.reason
+        is_interrupt = error is not None and not isinstance(error, Exception)
+        if not reason or is_interrupt or isinstance(error, NoTwin):
+            return
+        raise NoTwin(reason) from error
 
     def _put_back(self) -> None:
         for parameter, data in self._data:
@@ -116,7 +128,8 @@ class _Refusal(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has
         kwargs = kwargs or {}
         namespace = getattr(func, "namespace", "")
         if namespace.startswith(("c10d", "_c10d")):
-            name = str(getattr(func, "_opname", func)).strip("_")
+            operation = getattr(func, "_opname", func)
+            name = str(operation).strip("_")
             self.reason = f"forward() calls a collective ({name}), which needs all processes"
         elif self._written and namespace != "prim":
             changed = self._changed(func, args, kwargs)
@@ -133,26 +146,37 @@ class _Refusal(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has
             return []
         found = []
         for number, argument in enumerate(schema.arguments):
-            if argument.alias_info is None or not argument.alias_info.is_write:
+            alias = argument.alias_info
+            if alias is None or not alias.is_write:
                 continue
             value = args[number] if number < len(args) else kwargs.get(argument.name)
             for tensor in tensors(value):
-                if type(tensor) in PLAIN and tensor.layout is torch.strided:
-                    found.append(self._written.get(tensor.untyped_storage()._cdata))
-        return [clean_name(name) for name in found if name is not None]
+                if type(tensor) not in PLAIN or tensor.layout is not torch.strided:
+                    continue
+                memory = tensor.untyped_storage()
+                name = self._written.get(memory._cdata)
+                if name is not None:
+                    found.append(clean_name(name))
+        return found
 
     def leave(self) -> None:
         """Refuse no more; does nothing if this mode is not active."""
-        depth = torch._C._len_torch_dispatch_stack()
-        if any(torch._C._get_dispatch_stack_at(place) is self for place in range(depth)):
-            self.__exit__(None, None, None)  # type: ignore[no-untyped-call]  # torch
+        for place in range(torch._C._len_torch_dispatch_stack()):
+            if torch._C._get_dispatch_stack_at(place) is self:
+                self.__exit__(None, None, None)  # type: ignore[no-untyped-call]  # torch
+                return
 
 
 def generators_of(model: nn.Module) -> list[Generator]:
     """The generators that a model may draw from: the CPU's, and those of its devices."""
-    places = {(p.device.type, p.device.index or 0) for p in model.parameters()}
-    others = [place for place in places if hasattr(getattr(torch, place[0], None), "get_rng_state")]
-    return [("cpu", 0), *others]
+    devices = {parameter.device for parameter in model.parameters()}
+    places = {(device.type, device.index or 0) for device in devices}
+    found = [("cpu", 0)]
+    for place in places:
+        module = getattr(torch, place[0], None)
+        if hasattr(module, "get_rng_state"):
+            found.append(place)
+    return found
 
 
 def random_states(generators: Iterable[Generator]) -> RandomStates:
@@ -161,8 +185,9 @@ def random_states(generators: Iterable[Generator]) -> RandomStates:
     for kind, index in generators:
         if kind == "cpu":
             states[kind, index] = torch.get_rng_state()
-        else:
-            states[kind, index] = torch.get_device_module(kind).get_rng_state(index)
+            continue
+        module = torch.get_device_module(kind)
+        states[kind, index] = module.get_rng_state(index)
     return states
 
 
@@ -172,5 +197,6 @@ def set_random_states(states: RandomStates, generators: Iterable[Generator]) -> 
         state = states[kind, index]
         if kind == "cpu":
             torch.set_rng_state(state)
-        else:
-            torch.get_device_module(kind).set_rng_state(state, index)
+            continue
+        module = torch.get_device_module(kind)
+        module.set_rng_state(state, index)

@@ -93,7 +93,7 @@ def stop_receiving(receiver: weakref.ref[Any]) -> None:
     """Deliver no more tapped tensors to a receiver; a second call does nothing."""
     global _armed
     with _lock:
-        _armed = tuple([one for one in _armed if one is not receiver])
+        _armed = tuple([other for other in _armed if other is not receiver])
 
 
 @contextlib.contextmanager
@@ -106,7 +106,7 @@ def changing_taps(change: TapChange) -> Iterator[None]:
         yield
     finally:
         with _lock:
-            _changes = tuple(one for one in _changes if one is not change)
+            _changes = tuple([other for other in _changes if other is not change])
 
 
 def _deliver(name: str, value: Any) -> Any:
@@ -135,9 +135,8 @@ def _running_modules() -> Iterator[nn.Module]:
     while frame is not None:
         # The locals of `__call__` are the module and its arguments, which live until it returns:
         # reading them keeps nothing alive longer.
-        if frame.f_code is MODULE_CALL and isinstance(
-            module := frame.f_locals.get("self"), nn.Module
-        ):
+        module = frame.f_locals.get("self") if frame.f_code is MODULE_CALL else None
+        if isinstance(module, nn.Module):
             yield module
             original = original_of(module)
             if original is not module:
@@ -164,31 +163,44 @@ class TapChoice:
     def of(cls, layers: Layers, named: Iterable[str]) -> TapChoice:
         """The choice that ``layers=`` makes in a model with these names of modules."""
         choices: Any = layers if isinstance(layers, (list, tuple)) else [layers]
-        patterns = [choice for choice in choices if isinstance(choice, (str, re.Pattern))]
-        left_out = [p for p in patterns if isinstance(p, str) and p.startswith("!")]
-        names = list(named) if len(patterns) > len(left_out) else ()
-        only = (p for p in patterns if p not in left_out and not any(matches(p, n) for n in names))
-        return cls(tuple(only), tuple(glob[1:] for glob in left_out))
+        only: list[str | re.Pattern[str]] = []
+        without = []
+        names = list(named)
+        for choice in choices:
+            if isinstance(choice, str) and choice.startswith("!"):
+                without.append(choice[1:])
+                continue
+            is_pattern = isinstance(choice, (str, re.Pattern))
+            if is_pattern and not any(matches(choice, name) for name in names):
+                only.append(choice)
+        return cls(tuple(only), tuple(without))
 
     def __call__(self, name: str) -> bool:
         """True if a tapped tensor of this name is selected."""
         self.seen.add(name)
-        selected = not self.only or any(matches(pattern, name) for pattern in self.only)
-        return selected and not any(matches(glob, name) for glob in self.without)
+        if any(matches(glob, name) for glob in self.without):
+            return False
+        return not self.only or any(matches(pattern, name) for pattern in self.only)
 
     def missing(self) -> str | None:
         """What to say of the patterns that no tapped tensor matched; None if each matched one."""
-        unmatched = [p for p in self.only if not any(matches(p, name) for name in self.seen)]
+        unmatched = []
+        for pattern in self.only:
+            if not any(matches(pattern, name) for name in self.seen):
+                text = pattern if isinstance(pattern, str) else pattern.pattern
+                unmatched.append(repr(text))
         if not unmatched:
             return None
-        listed = ", ".join(repr(p if isinstance(p, str) else p.pattern) for p in unmatched)
+        listed = ", ".join(unmatched)
         tapped = ", ".join(sorted(self.seen)) or "nothing"
         return f"no layer matches {listed}, and no tensor named by tap(): tapped was {tapped}"
 
 
 def has_taps(model: nn.Module) -> bool:
     """True if the code of a model's modules, or a function that it calls by name, uses ``tap``."""
-    waiting = [function for module in model.modules() for function in functions(module).values()]
+    waiting: list[types.FunctionType] = []
+    for module in model.modules():
+        waiting += functions(module).values()
     seen = set()
     while waiting:
         function = waiting.pop()
@@ -207,4 +219,5 @@ def has_taps(model: nn.Module) -> bool:
 
 
 def _is_of_torch(function: types.FunctionType) -> bool:
-    return str(function.__module__).partition(".")[0] in ("torch", "torchvision")
+    package, _, _ = str(function.__module__).partition(".")
+    return package in ("torch", "torchvision")
