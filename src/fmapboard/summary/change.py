@@ -96,10 +96,12 @@ class _Pixels(NamedTuple):
         """f64 [channels, N, P], NaN where a value was not finite."""
         lo = self.lo[:, :channels, None]
         hi = self.hi[:, :channels, None]
-        values: Floats = self.pixels[:, :channels] * ((hi - lo) / 255)  # [N, channels, P]
+        unit = (hi - lo) / 255
+        values: Floats = self.pixels[:, :channels] * unit  # [N, channels, P]
         values += lo
         if self.marks is not None:
-            values[self.marks[:, :channels] > 0] = np.nan
+            is_marked = self.marks[:, :channels] > 0
+            values[is_marked] = np.nan
         by_channel: Floats = values.swapaxes(0, 1)
         return by_channel
 
@@ -166,7 +168,7 @@ def changes_of_maps(
     now = dict(before)
     images = _checksum(data) if has_probe else None
     samples = {parameter.name: parameter.weight for parameter in data.parameters}
-    changes: dict[tuple[str, str], Change | None] = {}
+    changes = dict[tuple[str, str], Change]()
     for part in data.measured:
         planes = part.planes
         if planes is None or part.kind not in CHANGED:
@@ -175,12 +177,15 @@ def changes_of_maps(
         key = (call.label, part.kind)
         if images is not None:
             now[key] = _pixels(data.step, planes, images)
-            changes[key] = _of_maps(before.get(key), now[key])
-        name = f"{call.layer}.weight"
-        if part.kind == "feature_maps" and name in weights and name in samples:
-            change = _of_weights(weights[name], samples[name], call, planes)
-            changes[call.label, WEIGHTS] = change
-    return now, {key: change for key, change in changes.items() if change is not None}
+            change = _of_maps(before.get(key), now[key])
+            if change is not None:
+                changes[key] = change
+        weight = f"{call.layer}.weight"
+        if part.kind == "feature_maps" and weight in weights and weight in samples:
+            change = _of_weights(weights[weight], samples[weight], call, planes)
+            if change is not None:
+                changes[call.label, WEIGHTS] = change
+    return now, changes
 
 
 def followed_weights(before: Weights, data: StepData) -> Weights:
@@ -193,14 +198,16 @@ def followed_weights(before: Weights, data: StepData) -> Weights:
     now = dict(before)
     rates = {} if data.facts is None else data.facts.rates
     # A GradScaler skips the update, which is then no reason to call weights unchanged.
-    may_be_skipped = any(not math.isfinite(p.norm or 0.0) for p in data.parameters)
+    norms = [parameter.norm or 0.0 for parameter in data.parameters]
+    may_be_skipped = not all(map(math.isfinite, norms))
     for parameter in data.parameters:
         sample = parameter.weight
         if sample is None:
             continue
-        last = before.get(parameter.name)
-        moves = not may_be_skipped and _has_to_move(parameter, rates.get(parameter.name, 0.0))
-        now[parameter.name] = _followed(last, sample, data.step, may_be_skipped, moves)
+        name = parameter.name
+        rate = rates.get(name, 0.0)
+        moves = not may_be_skipped and _has_to_move(parameter, rate)
+        now[name] = _followed(before.get(name), sample, data.step, may_be_skipped, moves)
     return now
 
 
@@ -210,7 +217,14 @@ def _followed(
     """A parameter's sample at a step, for later ones to compare with."""
     is_same = last is not None and _is_same(last.values, sample.values)
     if last is None or not (is_same or may_be_skipped):
-        return Weight(step, sample.values.copy(), sample.total, step, 0, moves)
+        return Weight(
+            step=step,
+            values=sample.values.copy(),
+            total=sample.total,
+            since=step,
+            steps=0,
+            moves=moves,
+        )
     return Weight(
         step=last.step if may_be_skipped else step,
         values=last.values,
@@ -223,21 +237,29 @@ def _followed(
 
 def _is_same(before: Floats, now: Floats) -> bool:
     """True if both have the same bytes, so that NaN is the same as NaN."""
-    return before.dtype == now.dtype and before.tobytes() == now.tobytes()
+    if before.dtype != now.dtype:
+        return False
+    return before.tobytes() == now.tobytes()
 
 
 def _has_to_move(parameter: Parameter, rate: float) -> bool:
     """True if one step at this rate changes at least one of the values that are kept."""
-    weight, gradient = parameter.weight, parameter.gradient
-    if weight is None or gradient is None or any(parameter.nonfinite) or not rate > 0:
+    weight = parameter.weight
+    gradient = parameter.gradient
+    if weight is None or gradient is None:
+        return False
+    if any(parameter.nonfinite) or not rate > 0:
         return False
     if gradient.values.shape != weight.values.shape:
         return False
     with np.errstate(all="ignore"):
-        distance = np.spacing(np.abs(weight.values.astype(np.float32))) * np.float64(MARGIN)
+        magnitude = np.abs(weight.values.astype(np.float32))
+        distance = np.spacing(magnitude) * np.float64(MARGIN)
         update = np.abs(gradient.values.astype(np.float64)) * rate
-        has_to_move = (update > distance) & np.isfinite(update) & (rate > distance)
-        return bool(has_to_move.any())
+        sgd_moves = (update > distance) & np.isfinite(update)
+        adam_moves = rate > distance
+        has_to_move = sgd_moves & adam_moves
+    return bool(has_to_move.any())
 
 
 def _checksum(data: StepData) -> tuple[int, ...]:
@@ -246,16 +268,19 @@ def _checksum(data: StepData) -> tuple[int, ...]:
     for image in data.inputs:
         values = image.values.reshape(-1)
         stride = max(1, ceil_div(values.size, _CHECKED))
-        checksums.append(zlib.crc32(values[::stride].tobytes()))
+        checked = values[::stride].tobytes()
+        checksums.append(zlib.crc32(checked))
     return tuple(checksums)
 
 
 def _pixels(step: int, planes: Planes, images: tuple[int, ...]) -> _Pixels:
     samples, channels, height, width = planes.pixels.shape
-    stride = coprime(max(1, ceil_div(samples * height * width, PIXELS)), (height, width))
+    spacing = ceil_div(samples * height * width, PIXELS)
+    stride = coprime(max(1, spacing), (height, width))
 
     def some_of(values: Bytes8) -> Bytes8:
-        kept: Bytes8 = values.reshape(samples, channels, -1)[..., ::stride].copy()
+        flat = values.reshape(samples, channels, -1)
+        kept: Bytes8 = flat[..., ::stride].copy()
         return kept
 
     return _Pixels(
@@ -288,8 +313,10 @@ def _of_maps(before: _Pixels | None, now: _Pixels) -> Change | None:
         mean = earlier.sum((1, 2)) / count
         variance = _sum_of_squares(earlier) / count - mean * mean
         is_constant = variance <= 1e-12 * mean * mean
-        unit = np.where(is_constant, np.abs(mean), np.sqrt(variance))
-        changes[:channels] = _relative(np.sqrt(mean_square), unit)
+        std = np.sqrt(variance)
+        unit = np.where(is_constant, np.abs(mean), std)
+        root_mean_square = np.sqrt(mean_square)
+        changes[:channels] = _relative(root_mean_square, unit)
     return Change(changes, before.step)
 
 
@@ -305,38 +332,49 @@ def _channel_ends(sample: Sample, call: LayerCall, planes: Planes) -> npt.NDArra
     None if the channels cannot be told apart, or one of them has too few values.
     """
     shape = call.kernel_shape
-    if shape is None or isinstance(shape, TransposedShape) or shape[0] != planes.channels:
+    if shape is None or isinstance(shape, TransposedShape):
         return None
+    channels = shape[0]
+    if channels != planes.channels or math.prod(shape) != sample.total:
+        return None
+    drawn = planes.pixels.shape[1]
+    firsts = np.arange(drawn + 1) * (sample.total // channels)
     size = sample.values.size
+    if size == sample.total:
+        return firsts
     stride = ceil_div(sample.total, size)
-    is_unique = stride == 1 or ceil_div(sample.total, stride + 1) < size
-    if math.prod(shape) != sample.total or not is_unique:
+    is_unique = ceil_div(sample.total, stride + 1) < size
+    if not is_unique:
         return None
-    firsts = np.arange(planes.pixels.shape[1] + 1) * (sample.total // shape[0])
     ends = (firsts + stride - 1) // stride
-    has_enough = stride == 1 or np.diff(ends).min() >= LEAST
-    return ends if has_enough else None
+    if np.diff(ends).min() < LEAST:
+        return None
+    return ends
 
 
 def _of_weights(
     before: Weight, sample: Sample | None, call: LayerCall, planes: Planes
 ) -> Change | None:
     """The change of each channel [drawn], or of the layer [1]; None if nothing can be compared."""
-    if sample is None or not sample.values.size or before.total != sample.total:
+    if sample is None or not sample.values.size:
         return None
-    if before.values.size != sample.values.size:
+    if before.total != sample.total or before.values.size != sample.values.size:
         return None
     ends = _channel_ends(sample, call, planes)
     if ends is None:
         ends = np.array([0, sample.values.size])
-    earlier = before.values[: ends[-1]].astype(np.float64)
+    *starts, stop = ends
+    earlier = before.values[:stop].astype(np.float64)
     with np.errstate(all="ignore"):
-        difference = sample.values[: ends[-1]] - earlier
-        moved = np.sqrt(np.add.reduceat(difference * difference, ends[:-1]))
-        length = np.sqrt(np.add.reduceat(earlier * earlier, ends[:-1]))
-        return Change(_relative(moved, length), before.step)
+        difference = sample.values[:stop] - earlier
+        squared_moves = np.add.reduceat(difference * difference, starts)
+        squared_lengths = np.add.reduceat(earlier * earlier, starts)
+        relative = _relative(np.sqrt(squared_moves), np.sqrt(squared_lengths))
+    return Change(relative, before.step)
 
 
 def _relative(change: Floats, unit: Floats) -> Floats:
     """``change / unit``; no change is 0 for every unit that is a number."""
-    return np.where((change == 0) & ~np.isnan(unit), 0.0, change / unit)
+    is_known = ~np.isnan(unit)
+    is_unchanged = (change == 0) & is_known
+    return np.where(is_unchanged, 0.0, change / unit)

@@ -29,21 +29,26 @@ def histogram(tag: str, sample: Sample) -> Histogram:
         Edges f64 [K + 1] and counts f64 [K]; both are empty if there is no finite value.
     """
     values = sample.values
-    per_value = sample.total / max(values.size, 1)
+    size = max(values.size, 1)
     smallest, largest, is_finite = finite_extremes(values)
     finite = values if is_finite else values[np.isfinite(values)]
-    nonfinite = round((values.size - finite.size) * sample.total / max(values.size, 1))
+    left_out = values.size - finite.size
+    nonfinite = round(left_out * sample.total / size)
     if not finite.size:
-        return Histogram(tag, np.empty(0), np.empty(0), nonfinite)
+        nothing = np.empty(0)
+        return Histogram(tag, nothing, nothing, nonfinite)
     lo = float(np.fmin(smallest, sample.lo))  # the sample's if the tensor's is NaN: not known
     hi = float(np.fmax(largest, sample.hi))
     buckets = BUCKETS
     if lo == hi:
         buckets = 1
-        lo = min(lo - 0.5, math.nextafter(lo, -math.inf))
-        hi = max(hi + 0.5, math.nextafter(hi, math.inf))
+        below = math.nextafter(lo, -math.inf)
+        above = math.nextafter(hi, math.inf)
+        lo = min(lo - 0.5, below)
+        hi = max(hi + 0.5, above)
     edges, counts = _count(finite, lo, hi, buckets)
-    return Histogram(tag, edges, counts * per_value, nonfinite)
+    scaled_up = counts * (sample.total / size)
+    return Histogram(tag, edges, scaled_up, nonfinite)
 
 
 def _count(finite: Floats, lo: float, hi: float, buckets: int) -> tuple[Floats, Floats]:
@@ -51,9 +56,13 @@ def _count(finite: Floats, lo: float, hi: float, buckets: int) -> tuple[Floats, 
     half = 1.0 if math.isfinite(hi - lo) else 0.5  # keeps 1e308 - (-1e308) from overflowing
     start = lo * half
     span = hi * half - start
-    edges = np.minimum((start + span * np.linspace(0, 1, buckets + 1)) / half, hi)
+    fractions = np.linspace(0, 1, buckets + 1)
+    edges = (start + span * fractions) / half
+    edges = np.minimum(edges, hi)
     edges[-1] = hi
-    place = (np.multiply(finite, half, dtype=np.float64) - start) / span * buckets
+    halved = np.multiply(finite, half, dtype=np.float64)
+    place = (halved - start) / span * buckets
     counts = np.bincount(place.astype(np.intp), minlength=buckets + 1)
-    counts[buckets - 1] += counts[buckets:].sum()  # the largest value itself
+    largest = counts[buckets:].sum()  # the largest value itself
+    counts[buckets - 1] += largest
     return edges, counts[:buckets].astype(np.float64)

@@ -36,9 +36,9 @@ def input_numbers(images: Sequence[InputImage]) -> dict[str, float]:
     """
     if not images:
         return {}
-    finite = [image.values[np.isfinite(image.values)] for image in images]
-    values = np.concatenate(finite).astype(np.float64)
-    nonfinite = float(sum(image.values.size for image in images) - values.size)
+    all_values = np.concatenate([image.values.ravel() for image in images])
+    values = all_values[np.isfinite(all_values)].astype(np.float64)
+    nonfinite = float(all_values.size - values.size)
     if not values.size:
         return {"nonfinite": nonfinite}
     with np.errstate(all="ignore"):
@@ -50,7 +50,10 @@ def input_numbers(images: Sequence[InputImage]) -> dict[str, float]:
             "nonfinite": nonfinite,
             "interleaved": _interleaved(images),
         }
-    return {name: number for name, number in numbers.items() if np.isfinite(number)}
+    for name, number in list(numbers.items()):
+        if not np.isfinite(number):
+            del numbers[name]
+    return numbers
 
 
 def _interleaved(images: Sequence[InputImage]) -> float:
@@ -59,15 +62,21 @@ def _interleaved(images: Sequence[InputImage]) -> float:
     Nor is it of images that were made larger by repeating pixels.
     """
     shape = images[0].values.shape
-    if shape[0] != 3 or shape[2] < 8 or any(image.block > 1 for image in images):
+    channels, _, width = shape
+    was_averaged = any(image.block > 1 for image in images)
+    if channels != 3 or width < 8 or was_averaged:
         return math.nan
     rows = [image.values[:, ::4] for image in images if image.values.shape == shape]
-    differences = np.abs(np.diff(np.stack(rows), axis=3)).mean(0).ravel()  # [3 * H/4 * (W - 1)]
-    place = np.arange(math.prod(shape)).reshape(shape)[:, ::4, 1:].ravel() % 3
-    means = np.bincount(place, differences) / np.bincount(place)
-    if means.min() <= 0:
+    steps = np.abs(np.diff(np.stack(rows), axis=3))  # [N, 3, H/4, W - 1]
+    differences = steps.mean(0).ravel()
+    positions = np.arange(math.prod(shape)).reshape(shape)
+    place = positions[:, ::4, 1:].ravel() % 3
+    sums = np.bincount(place, differences)
+    means = sums / np.bincount(place)
+    least = means.min()
+    if least <= 0:
         return math.nan
-    return float(means.min() / means.max())
+    return float(least / means.max())
 
 
 _NONFINITE = ("nan", "positive_infinity", "negative_infinity")
@@ -99,7 +108,8 @@ class Segments:
         if not np.isnan(sums).any():
             return sums / self.sizes
         known = ~np.isnan(values)
-        return self.sums(np.where(known, values, 0.0)) / self.sums(known)
+        known_values = np.where(known, values, 0.0)
+        return self.sums(known_values) / self.sums(known)
 
 
 def statistics_of_layers(
@@ -124,21 +134,26 @@ def statistics_of_layers(
     mean = joined("mean")
     std = joined("std")
     with np.errstate(all="ignore"):
+        squares = mean * mean + std * std
         centre = np.where(has_moments, channels.means(mean), np.nan)
-        square = np.where(has_moments, channels.means(mean * mean + std * std), np.nan)
-        spread = np.sqrt(np.maximum(square - centre * centre, 0.0))
-    nonfinite = {name: joined(name) for name in _NONFINITE}
-    has_nonfinite = np.add.reduce(list(nonfinite.values())) > 0
-    return {
+        square = np.where(has_moments, channels.means(squares), np.nan)
+        variance = np.maximum(square - centre * centre, 0.0)
+    columns = {
         "minimum": np.fmin.reduceat(joined("minimum"), channels.starts),
         "maximum": np.fmax.reduceat(joined("maximum"), channels.starts),
         "mean": centre,
-        "std": spread,
-        **{name: channels.sums(counts) for name, counts in nonfinite.items()},
-        "nonfinite": channels.means(has_nonfinite),
-        "constant": channels.means(joined("constant")),
-        "counted": np.array([layer.counted for layer in statistics], np.float64),
+        "std": np.sqrt(variance),
     }
+    nonfinite = np.zeros(len(mean), np.int64)
+    for name in _NONFINITE:
+        counts = joined(name)
+        nonfinite += counts
+        columns[name] = channels.sums(counts)
+    columns["nonfinite"] = channels.means(nonfinite > 0)
+    columns["constant"] = channels.means(joined("constant"))
+    counted = [layer.counted for layer in statistics]
+    columns["counted"] = np.array(counted, np.float64)
+    return columns
 
 
 def changes_of_layers(labels: Sequence[str], changes: Changes, step: int) -> dict[str, Floats]:
@@ -152,15 +167,21 @@ def changes_of_layers(labels: Sequence[str], changes: Changes, step: int) -> dic
         ("change", "change_steps", "feature_maps"),
         ("weights_change", "weights_steps", WEIGHTS),
     ):
-        known = [index for index, label in enumerate(labels) if (label, name) in changes]
+        known = list[int]()
+        values = list[Floats]()
+        ages = list[int]()
+        for index, label in enumerate(labels):
+            change = changes.get((label, name))
+            if change is not None:
+                known.append(index)
+                values.append(change.values)
+                ages.append(step - change.since)
         if not known:
             continue
-        found = [changes[labels[index], name] for index in known]
-        means = _mean_changes([change.values for change in found], is_exact=name == WEIGHTS)
         columns[column] = np.full(len(labels), np.nan)
-        columns[column][known] = means
+        columns[column][known] = _mean_changes(values, is_exact=name == WEIGHTS)
         columns[age] = np.full(len(labels), np.nan)
-        columns[age][known] = [step - change.since for change in found]
+        columns[age][known] = ages
     return columns
 
 
@@ -172,12 +193,16 @@ def _mean_changes(arrays: Sequence[Floats], *, is_exact: bool) -> Floats:
     with np.errstate(all="ignore"):
         means = parts.means(values)
     if is_exact:
-        means[(means == 0) & np.isnan(parts.sums(values))] = np.nan
-    means[(means > 0) & (means < _TINY)] = _TINY  # not stored as 0
+        is_incomplete = np.isnan(parts.sums(values))
+        means[is_incomplete & (means == 0)] = np.nan
+    is_tiny = (means > 0) & (means < _TINY)
+    means[is_tiny] = _TINY  # not stored as 0
     return means
 
 
 Measured = Sequence[tuple[LayerMeasurement, Statistics]]
+Roles = Mapping[str, tuple[str, ...]]
+"""Label -> kinds of pictures drawn so far."""
 
 
 class OverviewLayers(NamedTuple):
@@ -206,7 +231,7 @@ class OverviewLayers(NamedTuple):
 
 def layers_of(
     last: OverviewLayers | None,
-    roles: Mapping[str, tuple[str, ...]],
+    roles: Roles,
     measured: Measured,
     followers: Mapping[str, LayerMeasurement],
 ) -> OverviewLayers:
@@ -214,26 +239,31 @@ def layers_of(
 
     Args:
         last: Those of the step before; None at the first.
-        roles: Label -> kinds of pictures drawn so far.
+        roles: The kinds of pictures.
         measured: The layers' feature maps, and their statistics.
         followers: Label of a layer -> the activation that follows it.
     """
     calls = [part.layer_call for part, _ in measured]
     sizes = [statistics.minimum.size for _, statistics in measured]
-    pixels = [part.planes and part.planes.pixels.shape[:2] for part, _ in measured]
-    key = (calls, sizes, pixels, roles)
+    drawn = [_drawn_shape(part) for part, _ in measured]
+    key = (calls, sizes, drawn, roles)
     if last is not None and last.key == key:
         return last
-    facts = tuple(
-        _facts(part, size, roles.get(call.label, ()), followers.get(call.label))
-        for (part, _), call, size in zip(measured, calls, sizes, strict=True)
-    )
-    sources = [n for n, (_, statistics) in enumerate(measured) if statistics.dead is not None]
-    place_of = {facts[index].label: place for place, index in enumerate(sources)}
+    facts = list[LayerFacts]()
+    sources = list[int]()
+    place_of = dict[str, int]()
+    for index, (part, statistics) in enumerate(measured):
+        label = part.layer_call.label
+        follower = followers.get(label)
+        layer = _facts(part, sizes[index], roles.get(label, ()), follower)
+        facts.append(layer)
+        if statistics.dead is not None:
+            place_of[label] = len(sources)
+            sources.append(index)
     dead_of = [place_of.get(layer.activation or layer.label, -1) for layer in facts]
     return OverviewLayers(
         key=key,
-        facts=facts,
+        facts=tuple(facts),
         packed=pack_layers(facts),
         channels=Segments(sizes),
         sources=tuple(sources),
@@ -243,20 +273,29 @@ def layers_of(
     )
 
 
+def _drawn_shape(part: LayerMeasurement) -> tuple[int, int]:
+    """Numbers of drawn samples and channels; (1, 0) without planes."""
+    if part.planes is None:
+        return 1, 0
+    samples, channels = part.planes.pixels.shape[:2]
+    return samples, channels
+
+
 def _facts(
-    part: LayerMeasurement, channels: int, roles: tuple[str, ...], follower: LayerMeasurement | None
+    part: LayerMeasurement,
+    channels: int,
+    roles: tuple[str, ...],
+    follower: LayerMeasurement | None,
 ) -> LayerFacts:
     """What is known about a layer with statistics; ``follower`` is the activation behind it."""
     call = part.layer_call
-    samples = 1
-    drawn = 0
-    if part.planes is not None:
-        samples, drawn = part.planes.pixels.shape[:2]
+    samples, drawn = _drawn_shape(part)
+    kernel_shape = call.kernel_shape
     return LayerFacts(
         label=call.label,
         layer=call.layer,
         type=call.type,
-        kernel_shape=None if call.kernel_shape is None else tuple(call.kernel_shape),
+        kernel_shape=None if kernel_shape is None else tuple(kernel_shape),
         call=call.call,
         position=call.position,
         channels=channels,
@@ -272,17 +311,21 @@ def _facts(
 
 def channel_fractions(layers: OverviewLayers, numbers: Mapping[str, Floats]) -> dict[str, float]:
     """Tag -> fraction of a layer's channels; of dead ones only for activations."""
+    constant = numbers["constant"].tolist()
+    nonfinite = numbers["nonfinite"].tolist()
+    dead = numbers["dead"].tolist()
     fractions: dict[str, float] = {}
     for index, label in enumerate(layers.labels):
-        fractions[tags.of(tags.CONSTANT_CHANNELS, label)] = float(numbers["constant"][index])
-        fractions[tags.of(tags.NONFINITE, label)] = float(numbers["nonfinite"][index])
+        fractions[tags.of(tags.CONSTANT_CHANNELS, label)] = constant[index]
+        fractions[tags.of(tags.NONFINITE, label)] = nonfinite[index]
         if index in layers.sources:
-            fractions[tags.of(tags.DEAD_CHANNELS, label)] = float(numbers["dead"][index])
+            fractions[tags.of(tags.DEAD_CHANNELS, label)] = dead[index]
     return fractions
 
 
 Ages = Mapping[str, npt.NDArray[np.int64]]
 Since = Mapping[str, Mapping[str, int]]
+Present = dict[str, dict[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +338,7 @@ class OverviewState:
         since: kind -> label -> first step in that state, also of layers not in ``layers``.
         dead_for: label of an activation -> for how many of the steps at which it was measured each
             of its channels has been dead.
-        roles: label -> kinds of pictures drawn so far.
+        roles: the kinds of pictures.
         missed: label -> number of steps without pictures, of layers that had any.
     """
 
@@ -303,7 +346,7 @@ class OverviewState:
     layers: OverviewLayers | None = None
     since: Since = field(default_factory=dict)
     dead_for: Ages = field(default_factory=dict)
-    roles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    roles: Roles = field(default_factory=dict)
     missed: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -323,30 +366,22 @@ def overview(
         the prefix.
     """
     data = step.data
-    measured: Measured = [
-        (part, part.statistics)
-        for part in data.measured
-        if part.kind == "feature_maps" and part.statistics and part.statistics.minimum.size
-    ]
+    measured = _with_statistics(data.measured)
     if not measured:
         return state, [], {}
     roles = _roles(state.roles, step)
-    missed = {
-        label: state.missed.get(label, state.steps_written) + int(label not in step.pictures)
-        for label in roles
-    }
+    missed = _missed(state, roles, step)
     layers = layers_of(state.layers, roles, measured, step.followers)
     statistics = [part_statistics for _, part_statistics in measured]
-    sizes = [math.prod(part.shape) for part, _ in measured]
     dead = _dead(state.dead_for, layers, statistics)
-    numbers: dict[str, Floats] = {
-        **statistics_of_layers(statistics, layers.channels, layers.has_moments),
-        **changes_of_layers(layers.labels, step.changes, data.step),
-        "values": np.array(sizes) / layers.channels.sizes,
-        "missed": np.array([missed.get(label, 0) for label in layers.labels]),
-        "dead": dead.share[layers.dead_of],
-        "dead_lasting": dead.lasting_share[layers.dead_of],
-    }
+    numbers = statistics_of_layers(statistics, layers.channels, layers.has_moments)
+    numbers |= changes_of_layers(layers.labels, step.changes, data.step)
+    sizes = [math.prod(part.shape) for part, _ in measured]
+    numbers["values"] = np.array(sizes) / layers.channels.sizes
+    missed_of_layers = [missed.get(label, 0) for label in layers.labels]
+    numbers["missed"] = np.array(missed_of_layers)
+    numbers["dead"] = dead.share[layers.dead_of]
+    numbers["dead_lasting"] = dead.lasting_share[layers.dead_of]
     since, present = _since(state.since, layers, numbers, data.step)
     state = OverviewState(
         steps_written=state.steps_written + 1,
@@ -365,20 +400,48 @@ def overview(
         network_input=input_numbers(data.inputs),
         source=data.source,
     )
-    blobs = pack_overview(stored, layers.packed)
-    records = [TabRecord(step.prefix + tags.OVERVIEW, blobs)]
-    if state.steps_written == 1:
-        records.append(TabRecord(step.prefix + tags.FIRST_OVERVIEW, blobs))
+    records = _records(step.prefix, stored, layers.packed)
     return state, records, channel_fractions(layers, numbers)
 
 
-def _roles(before: Mapping[str, tuple[str, ...]], step: Drawn) -> dict[str, tuple[str, ...]]:
+def _records(prefix: str, stored: OverviewStep, packed_layers: bytes) -> list[TabRecord]:
+    blobs = pack_overview(stored, packed_layers)
+    records = [TabRecord(prefix + tags.OVERVIEW, blobs)]
+    if stored.steps_written == 1:
+        records.append(TabRecord(prefix + tags.FIRST_OVERVIEW, blobs))
+    return records
+
+
+def _with_statistics(measured: Sequence[LayerMeasurement]) -> Measured:
+    """The feature maps that have statistics, with these."""
+    found = []
+    for part in measured:
+        statistics = part.statistics
+        if part.kind == "feature_maps" and statistics and statistics.minimum.size:
+            found.append((part, statistics))
+    return found
+
+
+def _roles(before: Roles, step: Drawn) -> Roles:
     """Label -> kinds of pictures drawn so far, with those of a step."""
     roles = dict(before)
     for label, pictures in step.pictures.items():
-        kinds = [*roles.get(label, ()), *(tagged.kind for tagged in pictures)]
-        roles[label] = tuple(dict.fromkeys(kinds))
+        kinds = list(roles.get(label, ()))
+        for tagged in pictures:
+            if tagged.kind not in kinds:
+                kinds.append(tagged.kind)
+        roles[label] = tuple(kinds)
     return roles
+
+
+def _missed(state: OverviewState, roles: Roles, step: Drawn) -> dict[str, int]:
+    """Label -> number of steps without pictures, with another step."""
+    missed = dict[str, int]()
+    for label in roles:
+        missed[label] = state.missed.get(label, state.steps_written)
+        if label not in step.pictures:
+            missed[label] += 1
+    return missed
 
 
 class _Dead(NamedTuple):
@@ -408,27 +471,29 @@ def _dead(before: Ages, layers: OverviewLayers, statistics: Sequence[Statistics]
         ages = before.get(label)
         if ages is None or ages.size != dead.size:
             ages = np.zeros(dead.size, np.int64)
-        dead_for[label] = (ages + 1) * dead
+        ages = np.where(dead, ages + 1, 0)
+        dead_for[label] = ages
         share[place] = np.count_nonzero(dead) / dead.size
-        lasting_share[place] = np.count_nonzero(dead_for[label] >= LASTING) / dead.size
+        lasting_share[place] = np.count_nonzero(ages >= LASTING) / dead.size
     return _Dead(dead_for, share, lasting_share)
 
 
 def _since(
     before: Since, layers: OverviewLayers, numbers: Mapping[str, Floats], step: int
-) -> tuple[Since, dict[str, dict[int, int]]]:
+) -> tuple[Since, Present]:
     """Since when layers are in each kind of state.
 
     Returns:
         By label, of all layers ever in that state; and by index, of those that are in it now.
     """
     since = dict(before)
-    present = dict[str, dict[int, int]]()
+    present: Present = {}
     own = is_activation(layers.facts, numbers["dead"])
     for kind, codes in states(numbers, own).items():
         spells = dict(before.get(kind, {}))
         now = dict[int, int]()
-        is_known = ~np.isnan(numbers[_KNOWN_BY[kind]])
+        column = numbers[_KNOWN_BY[kind]]
+        is_known = ~np.isnan(column)
         for index in np.flatnonzero(is_known).tolist():
             label = layers.labels[index]
             if not codes[index]:
