@@ -70,32 +70,41 @@ class CallTrace(CaptureListener):
     def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
         """Keep the beginning or the end of a call."""
         found = tensor_types(value)
-        names = [call.layer_call.layer for call in self.running]
+        running = self.running
+        names = [call.layer_call.layer for call in running]
         if side == "output" and layer_call.layer in names:
-            # A call that raised, and whose error was caught, has no end.
-            while (call := self.running.pop()).layer_call.layer != layer_call.layer:
-                pass
+            while names.pop() != layer_call.layer:
+                running.pop()  # a call that raised, and whose error was caught, has no end
+            call = running.pop()
             call.returned = found
             return
-        call = TracedCall(layer_call, self.running[-1] if self.running else None)
+        outer = running[-1] if running else None
+        call = TracedCall(layer_call, outer)
         self.calls.append(call)
         if side == "output":  # a tensor named by tap
             call.returned = found
             return
         call.received = found
-        if call.outer is not None:
-            call.outer.inner.append(call)
-        self.running.append(call)
+        if outer is not None:
+            outer.inner.append(call)
+        running.append(call)
 
 
 def tensor_types(value: Any) -> tuple[TensorType, ...]:
     """Dtypes and shapes of the tensors in a nested value."""
-    return tuple((tensor.dtype, tuple(tensor.shape)) for tensor in tensors(value))
+    found = []
+    for tensor in tensors(value):
+        shape = tuple(tensor.shape)
+        found.append((tensor.dtype, shape))
+    return tuple(found)
 
 
 def in_words(found: tuple[TensorType, ...]) -> str:
     """Dtypes and shapes of tensors, such as ``float32 [1, 3, 8, 8]``."""
-    listed = [f"{str(dtype).removeprefix('torch.')} {list(shape)}" for dtype, shape in found]
+    listed = []
+    for dtype, shape in found:
+        name = str(dtype).removeprefix("torch.")
+        listed.append(f"{name} {list(shape)}")
     return ", ".join(listed) or "no tensor"
 
 
@@ -178,34 +187,42 @@ def _explanation(
     at = f" at {where}" if where else ""
     what = f"{type(error).__name__}: {first_line(error)}"
     ran = _ran(trace.calls) if trace.running else ()  # otherwise the second pass did not raise
-    name, kind, received = _raising(model, error)
-    if name is None:
-        return ForwardError(f"the forward pass raised {what}{at}{fix}", None, ran, shown=_SHOWN)
+    raising = _raising(model, error)
+    if raising is None:
+        summary = f"the forward pass raised {what}{at}{fix}"
+        return ForwardError(summary, None, ran, shown=_SHOWN)
+    name, kind, received = raising
     summary = f"{name} ({kind}) raised {what}{at}; it received {received}{fix}"
     return ForwardError(summary, name, ran, shown=_SHOWN)
 
 
-def _raising(model: nn.Module, error: Exception) -> tuple[str | None, str, str]:
+def _raising(model: nn.Module, error: Exception) -> tuple[str, str, str] | None:
     """Name and type of the innermost module in the traceback, and the shapes of its arguments."""
     names = {id(module): name for name, module in named_layers(model).items()}
-    found: tuple[str | None, str, str] = None, "", ""
+    found = None
     for frame, _ in traceback.walk_tb(error.__traceback__):
         if frame.f_code is not MODULE_CALL:
             continue
-        module = original_of(frame.f_locals["self"])
-        if id(module) in names:
-            arguments = frame.f_locals["args"], frame.f_locals["kwargs"]
-            found = names[id(module)], type(module).__name__, in_words(tensor_types(arguments))
+        passed = frame.f_locals
+        module = original_of(passed["self"])
+        name = names.get(id(module))
+        if name is not None:
+            arguments = tensor_types((passed["args"], passed["kwargs"]))
+            found = (name, type(module).__name__, in_words(arguments))
     return found
 
 
 def _ran(calls: Iterable[TracedCall]) -> tuple[str, ...]:
     """One line per call that returned, and in which no other one did."""
-    return aligned(
-        (call.layer_call.label, call.layer_call.group, *_shapes(call))
-        for call in calls
-        if call.returned is not None and all(inner.returned is None for inner in call.inner)
-    )
+    rows = []
+    for call in calls:
+        inner_returned = any(inner.returned is not None for inner in call.inner)
+        if call.returned is None or inner_returned:
+            continue
+        layer_call = call.layer_call
+        cells = (layer_call.label, layer_call.group, *_shapes(call))
+        rows.append(cells)
+    return aligned(rows)
 
 
 def _shapes(call: TracedCall) -> tuple[str, str, str]:
@@ -217,25 +234,28 @@ def _shapes(call: TracedCall) -> tuple[str, str, str]:
 
 def aligned(rows: Iterable[Sequence[str]], right: int | None = None) -> tuple[str, ...]:
     """One line per row of cells, with aligned columns; ``right`` is one that ends at the right."""
-    rows = list(rows)
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return tuple(
-        "  ".join(
-            cell.rjust(width) if number == right else cell.ljust(width)
-            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    )
+    columns = []
+    for number, cells in enumerate(zip(*rows, strict=True)):
+        width = max(map(len, cells))
+        if number == right:
+            column = [cell.rjust(width) for cell in cells]
+        else:
+            column = [cell.ljust(width) for cell in cells]
+        columns.append(column)
+    lines = map("  ".join, zip(*columns, strict=True))
+    return tuple(line.rstrip() for line in lines)
 
 
 def _line_of(error: Exception) -> str:
     """The last line of the traceback outside torch and fmapboard, such as ``net.py:31 (x + y)``."""
     inside = (Path(torch.__file__).parent, Path(__file__).parents[1])
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if not any(Path(frame.filename).is_relative_to(folder) for folder in inside):
-            name = Path(frame.filename).name
-            code = f" ({frame.line})" if frame.line else ""
-            return f"{name}:{frame.lineno}{code}"
+    frames = traceback.extract_tb(error.__traceback__)
+    for frame in reversed(frames):
+        path = Path(frame.filename)
+        if any(path.is_relative_to(folder) for folder in inside):
+            continue
+        code = f" ({frame.line})" if frame.line else ""
+        return f"{path.name}:{frame.lineno}{code}"
     return ""
 
 

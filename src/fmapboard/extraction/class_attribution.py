@@ -60,9 +60,10 @@ def attribution(
     """
     maps: dict[str, list[Tensor]] = {}
     found = class_attributions(model, images, target, layers)
-    for one in found:
-        heat = torch.from_numpy(one.heat).clamp(min=0)
-        maps.setdefault(one.layer_call.label, []).append(heat)
+    for attributed in found:
+        heat = torch.from_numpy(attributed.heat).clamp(min=0)
+        label = attributed.layer_call.label
+        maps.setdefault(label, []).append(heat)
     return {label: torch.stack(heats) for label, heats in maps.items()}
 
 
@@ -84,17 +85,18 @@ def class_attributions(
 
     def loss(output: Any) -> Tensor:
         scores, names = _scores(output, target, len(images))
-        scored.extend(zip(names, scores.detach().tolist(), strict=True))
+        values = scores.detach().tolist()
+        scored.extend(zip(names, values, strict=True))
         return -scores.sum()
 
     chosen = AttributionLayers(layers, len(images))
     guard = Guard(_Raises())
     pending = attributions_of(model, Probe(images), loss, chosen, guard)
-    found = pending.to_host(())
-    return tuple(
-        replace(one, batch=1, score=scored[one.sample][0], value=scored[one.sample][1])
-        for one in found
-    )
+    found = []
+    for attributed in pending.to_host(()):
+        score, value = scored[attributed.sample]
+        found.append(replace(attributed, batch=1, score=score, value=value))
+    return tuple(found)
 
 
 class _Raises(WarnOnce):
@@ -115,17 +117,19 @@ def _scores(output: Any, target: Target, images: int) -> tuple[Tensor, list[str]
         return scores, ["the given score"] * images
     logits = first_tensor(output)
     if logits is None or logits.dim() != 2 or len(logits) != images:
+        what = returned(output if logits is None else logits)
         raise ConfigurationError(
-            f"the model returned {returned(output if logits is None else logits)}: expected scores "
-            f"[{images}, classes]; pass a function of the output that returns [{images}] as target="
+            f"the model returned {what}: expected scores [{images}, classes]; pass a function of "
+            f"the output that returns [{images}] as target="
         )
     if target is None:
         classes = logits.detach().argmax(1).tolist()
     else:
         classes = torch.as_tensor(target).expand(images).tolist()
     known = logits.shape[1]
-    wrong = next((c for c in classes if not isinstance(c, int) or not 0 <= c < known), None)
-    if wrong is not None:
-        raise ConfigurationError(f"class {wrong} does not exist: the model has 0…{known - 1}")
-    index = torch.tensor(classes, device=logits.device)[:, None]
-    return logits.gather(1, index)[:, 0], [f"class {number}" for number in classes]
+    for number in classes:
+        if not isinstance(number, int) or not 0 <= number < known:
+            raise ConfigurationError(f"class {number} does not exist: the model has 0…{known - 1}")
+    index = torch.tensor(classes, device=logits.device)[:, None]  # [N, 1]
+    scores = logits.gather(1, index)[:, 0]  # [N]
+    return scores, [f"class {number}" for number in classes]

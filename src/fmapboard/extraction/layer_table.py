@@ -13,7 +13,13 @@ from torch.nn.parameter import is_lazy
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.taps import TAP
 from fmapboard.errors import LayerNotFound, closest, escaped
-from fmapboard.extraction.call_trace import CallTrace, TracedCall, aligned, run_recorded
+from fmapboard.extraction.call_trace import (
+    CallTrace,
+    TensorType,
+    TracedCall,
+    aligned,
+    run_recorded,
+)
 from fmapboard.extraction.of_outputs import positional, run_twin
 from fmapboard.model.given import check_model
 from fmapboard.model.kernel_shapes import kernel_shape
@@ -48,14 +54,13 @@ class LayerRow:
 
     def cells(self) -> tuple[str, ...]:
         """The row as text, in the order of the table's columns."""
+        name = escaped(self.name, keep="")
+        kernel_shape = str(self.kernel_shape or "")
+        parameters = f"{self.parameters:,}" if self.parameters else ""
         shapes = ", ".join(str(list(shape)) for shape in self.output_shapes)
-        return (
-            escaped(self.name, keep=""),
-            self.type,
-            str(self.kernel_shape or ""),
-            f"{self.parameters:,}" if self.parameters else "",
-            f"{shapes} ({self.calls} calls)" if self.calls > 1 else shapes,
-        )
+        if self.calls > 1:
+            shapes += f" ({self.calls} calls)"
+        return name, self.type, kernel_shape, parameters, shapes
 
 
 class LayerTable(Sequence[LayerRow]):
@@ -92,15 +97,18 @@ class LayerTable(Sequence[LayerRow]):
         return len(self._rows)
 
     def __repr__(self) -> str:
-        return "\n".join(aligned(self._cells(), right=_HEADINGS.index("parameters")))
+        numbers = _HEADINGS.index("parameters")
+        lines = aligned(self._cells(), right=numbers)
+        return "\n".join(lines)
 
     def _cells(self) -> list[tuple[str, ...]]:
         """The headings and the rows; without a pass, without the column of output shapes."""
         lines: list[tuple[str, ...]] = [_HEADINGS]
         for row in self._rows:
             lines.append(row.cells())
-        shown = len(_HEADINGS) if self._has_run else len(_HEADINGS) - 1
-        return [line[:shown] for line in lines]
+        if self._has_run:
+            return lines
+        return [line[:-1] for line in lines]
 
 
 def layers(
@@ -146,25 +154,33 @@ def layers(
     check_model(model)
     root = unwrap(model)
     chosen = named_layers(root) if only is None else select(root, only)
-    runs = x is not _NO_PASS or forward_kwargs is not None
+    has_input = x is not _NO_PASS
+    runs = has_input or forward_kwargs is not None
     trace = CallTrace()
     if runs:
-        args = positional(() if x is _NO_PASS else x)
-        run = partial(run_twin, args=args, kwargs=forward_kwargs or {}, training=False)
+        args = positional(x) if has_input else ()
+        kwargs = forward_kwargs or {}
+        run = partial(run_twin, args=args, kwargs=kwargs, training=False)
         registry = HookRegistry(root, lambda name, module: True)
         run_recorded(registry, trace, run, args, sides=("output", "input"))
     calls: dict[str, list[TracedCall]] = {}
     for call in trace.calls:
         if call.returned is not None:
-            calls.setdefault(call.layer_call.layer, []).append(call)
-    rows = [_row(name, module, calls.pop(name, [])) for name, module in chosen.items()]
+            name = call.layer_call.layer
+            calls.setdefault(name, []).append(call)
+    rows = []
+    for name, module in chosen.items():
+        own = calls.pop(name, [])
+        rows.append(_row(name, module, own))
     if only is None:  # what is left are tensors named by tap
         rows += [_row(name, TAP, own) for name, own in calls.items()]
     return LayerTable(rows, has_run=runs)
 
 
 def _row(name: str, module: nn.Module, calls: Sequence[TracedCall]) -> LayerRow:
-    returned = calls[0].returned or () if calls else ()
+    returned: tuple[TensorType, ...] = ()
+    if calls:
+        returned = calls[0].returned or ()
     initialized = [p for p in module.parameters() if not is_lazy(p)]
     return LayerRow(
         name=name,

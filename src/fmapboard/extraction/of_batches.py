@@ -175,7 +175,10 @@ def _named_tensors(maps: LayerMaps) -> Iterator[tuple[str, Tensor]]:
     for values, suffix in ((maps, ""), (maps.inputs, ".input")):
         for name, value in values.items():
             for number, tensor in enumerate(tensors(value), 1):
-                yield f"{name}{suffix}" + (f".tensor{number}" if number > 1 else ""), tensor
+                unique = f"{name}{suffix}"
+                if number > 1:
+                    unique += f".tensor{number}"
+                yield unique, tensor
 
 
 def _default_arguments(batch: Any) -> Any:
@@ -197,7 +200,8 @@ def _check_batches(batches: Any) -> None:
             f"batches=tensor {list(batches.shape)}: expected an iterable of batches, such as a "
             "DataLoader; extract(model, x) takes a single batch"
         )
-    if isinstance(batches, (str, Mapping)) or not isinstance(batches, Iterable):
+    is_iterable = isinstance(batches, Iterable)
+    if not is_iterable or isinstance(batches, (str, Mapping)):
         raise ConfigurationError(
             f"batches={described(batches)}: expected an iterable of batches, such as a DataLoader"
         )
