@@ -45,7 +45,8 @@ def records(file: BinaryIO) -> Iterator[tuple[int, int]]:
     """
     end = 0
     while header := file.read(_HEADER.size):
-        offset, size = file.tell(), 0
+        offset = file.tell()
+        size = 0
         if len(header) == _HEADER.size:
             size, _ = _HEADER.unpack(header)
             if size > _MAX_EVENT or checksum(header[:8]) != header[8:]:
@@ -66,7 +67,9 @@ def field(number: int, *content: bytes) -> list[bytes]:
     The fields of a message may be in any order, and a repeated field may occur several times.
     """
     length_delimited = 2
-    return [_varint(number << 3 | length_delimited) + _varint(sum(map(len, content))), *content]
+    key = _varint(number << 3 | length_delimited)
+    length = _varint(sum(map(len, content)))
+    return [key + length, *content]
 
 
 def _varint(number: int) -> bytes:

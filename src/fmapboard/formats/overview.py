@@ -91,7 +91,8 @@ def unpack_layers(blob: bytes) -> tuple[LayerFacts, ...]:
         FormatError: it is damaged.
     """
     with reading("the overview's layers are"):
-        return tuple(typed(LayerFacts, raw) for raw in json.loads(_decompressed(blob)))
+        layers = json.loads(_decompressed(blob))
+        return tuple([typed(LayerFacts, raw) for raw in layers])
 
 
 def _decompressed(blob: bytes) -> bytes:
@@ -160,15 +161,19 @@ def source_text(source: StepSource | None, step: int) -> str:
         >>> source_text(StepSource("checkpoint", "ckpt_20.pt"), 20), source_text(None, 20)
         ('step 20 (ckpt_20.pt)', 'step 20')
     """
-    kind = "image" if source is not None and source.kind == "image" else "step"
-    # Images that are given as tensors have a number for a name.
-    name = "" if source is None or source.name.isdecimal() else f" ({source.name})"
-    return f"{kind} {step}{name}"
+    if source is None:
+        return f"step {step}"
+    kind = "image" if source.kind == "image" else "step"
+    if source.name.isdecimal():  # the name of an image that was given as a tensor
+        return f"{kind} {step}"
+    return f"{kind} {step} ({source.name})"
 
 
 def is_of_images(sources: Mapping[int, StepSource | None]) -> bool:
     """True if every step is another image, so that nothing is before or after anything else."""
-    return bool(sources) and all(of is not None and of.kind == "image" for of in sources.values())
+    if not sources:
+        return False
+    return all(source is not None and source.kind == "image" for source in sources.values())
 
 
 def parsed_source(raw: Any) -> StepSource | None:
@@ -204,31 +209,34 @@ class OverviewStep:
     source: StepSource | None = None
 
 
-def pack_overview(of: OverviewStep, layers: bytes | None = None) -> tuple[bytes, ...]:
+def pack_overview(overview: OverviewStep, layers: bytes | None = None) -> tuple[bytes, ...]:
     """The three blobs of a record; columns that are missing in ``numbers`` are stored as NaN.
 
     Args:
-        of: the overview.
-        layers: ``pack_layers(of.layers)``, for a caller that packs the same layers again.
+        overview: the overview.
+        layers: ``pack_layers(overview.layers)``, for a caller that packs the same layers again.
     """
-    packed = pack_layers(of.layers) if layers is None else layers
-    table = np.full((len(of.layers), len(COLUMNS)), np.nan)
+    packed = pack_layers(overview.layers) if layers is None else layers
+    table = np.full((len(overview.layers), len(COLUMNS)), np.nan)
     for column, name in enumerate(COLUMNS):
-        if name in of.numbers:
-            table[:, column] = of.numbers[name]
+        if name in overview.numbers:
+            table[:, column] = overview.numbers[name]
     since: dict[str, dict[str, list[int]]] = {}
-    for kind, among in of.since.items():
-        for index, step in sorted(among.items()):
-            since.setdefault(kind, {}).setdefault(str(step), []).append(index)
+    for kind, layers_in_state in overview.since.items():
+        for index, step in sorted(layers_in_state.items()):
+            by_step = since.setdefault(kind, {})
+            by_step.setdefault(str(step), []).append(index)
     header = {
-        "step": of.step,
-        "steps_written": of.steps_written,
+        "step": overview.step,
+        "steps_written": overview.steps_written,
         "columns": list(COLUMNS),
         "since": since,
         "layers": digest(packed),
-        **({"input": dict(of.network_input)} if of.network_input else {}),
-        **({"source": stored(of.source)} if of.source else {}),
     }
+    if overview.network_input:
+        header["input"] = dict(overview.network_input)
+    if overview.source:
+        header["source"] = stored(overview.source)
     return pack(header, {"numbers": table}, [packed])
 
 
@@ -243,25 +251,46 @@ def unpack_overview(blobs: Sequence[bytes | None]) -> OverviewStep:
     header, arrays = unpack([blob for blob in blobs if blob is not None])
     layers = unpack_layers(blobs[2] or b"")
     with reading("the overview is"):
-        columns, table = header["columns"], arrays["numbers"]
+        columns = header["columns"]
+        table = arrays["numbers"]
         if table.shape != (len(layers), len(columns)):
             raise ValueError(f"numbers have shape {table.shape}, of {len(layers)} layers")
         if not all(isinstance(name, str) for name in columns):
             raise ValueError("a column's name is not a string")
-        since = {
-            kind: {
-                typed(int, index): typed(int, int(step))
-                for step, where in of.items()
-                for index in where
-            }
-            for kind, of in header["since"].items()
-            if kind in KINDS
-        }
-        if any(index >= len(layers) for of in since.values() for index in of):
-            raise ValueError("a state is of a layer that is not listed")
-        given = header.get("input") or {}
-        known = [(name, float(given[name])) for name in INPUT_NUMBERS if name in given]
-        received = {name: number for name, number in known if math.isfinite(number)}
-        step, written = typed(int, header["step"]), typed(int, header["steps_written"])
-        numbers, source = dict(zip(columns, table.T, strict=True)), header.get("source")
-        return OverviewStep(step, written, layers, numbers, since, received, parsed_source(source))
+        return OverviewStep(
+            step=typed(int, header["step"]),
+            steps_written=typed(int, header["steps_written"]),
+            layers=layers,
+            numbers=dict(zip(columns, table.T, strict=True)),
+            since=_parsed_since(header["since"], len(layers)),
+            network_input=_parsed_input(header.get("input") or {}),
+            source=parsed_source(header.get("source")),
+        )
+
+
+def _parsed_since(raw: Any, layers: int) -> dict[str, dict[int, int]]:
+    """``OverviewStep.since`` of that many layers, from its header."""
+    since = dict[str, dict[int, int]]()
+    for kind, by_step in raw.items():
+        if kind not in KINDS:
+            continue
+        since[kind] = {}
+        for step, indices in by_step.items():
+            first = typed(int, int(step))
+            for raw_index in indices:
+                index = typed(int, raw_index)
+                if index >= layers:
+                    raise ValueError("a state is of a layer that is not listed")
+                since[kind][index] = first
+    return since
+
+
+def _parsed_input(raw: Any) -> dict[str, float]:
+    """``OverviewStep.network_input`` from its header."""
+    numbers = dict[str, float]()
+    for name in INPUT_NUMBERS:
+        if name in raw:
+            number = float(raw[name])
+            if math.isfinite(number):
+                numbers[name] = number
+    return numbers

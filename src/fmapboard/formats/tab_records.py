@@ -82,10 +82,18 @@ _MAX_HEADER = 16 * 2**20
 _MAX_READ = 4096
 """Maximum number of entries that are read per list."""
 _INVALID = (
-    LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, zlib.error
-)  # fmt: skip
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+    zlib.error,
+)
 """What parsing a damaged record may raise."""
 PLUGIN_NAME = "feature_maps"
+Reader = Callable[[Any], Any]
+"""Reads a JSON value as a type, or raises what `typed` may raise."""
 
 
 class FormatError(FmapboardError):
@@ -121,10 +129,15 @@ def pack(
     Raises:
         ValueError: The header contains NaN or infinity, which JSON cannot represent.
     """
-    listed = [{"name": name, "shape": list(array.shape)} for name, array in arrays.items()]
+    listed = []
+    parts = []
     with np.errstate(over="ignore"):  # a float64 model's values beyond float32 become infinite
-        numbers = b"".join(np.ascontiguousarray(a, "<f4").tobytes() for a in arrays.values())
-    return (write_json({**header, "arrays": listed}), numbers, *more)
+        for name, array in arrays.items():
+            listed.append({"name": name, "shape": list(array.shape)})
+            numbers = np.ascontiguousarray(array, "<f4")
+            parts.append(numbers.tobytes())
+    whole_header = write_json({**header, "arrays": listed})
+    return (whole_header, b"".join(parts), *more)
 
 
 def unpack(blobs: Sequence[bytes]) -> tuple[dict[str, Any], dict[str, Floats]]:
@@ -135,7 +148,8 @@ def unpack(blobs: Sequence[bytes]) -> tuple[dict[str, Any], dict[str, Floats]]:
     """
     with reading("the record is"):
         header = read_json(blobs[0], _MAX_HEADER)
-        arrays, offset = {}, 0
+        arrays = {}
+        offset = 0
         for entry in header["arrays"]:
             shape = entry["shape"]
             if not all(isinstance(side, int) and side >= 0 for side in shape):
@@ -165,7 +179,9 @@ def write_json(raw: Mapping[str, Any]) -> bytes:
     Raises:
         ValueError: a number is not finite.
     """
-    return json.dumps({"format": FORMAT, **raw}, separators=(",", ":"), allow_nan=False).encode()
+    whole = {"format": FORMAT, **raw}
+    text = json.dumps(whole, separators=(",", ":"), allow_nan=False)
+    return text.encode()
 
 
 def read_json(blob: bytes | None, max_bytes: int = 2**20) -> dict[str, Any]:
@@ -192,12 +208,15 @@ def stored(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, (tuple, list)):
-        return [stored(each) for each in value]
+        return [stored(entry) for entry in value]
     if isinstance(value, dict):
-        return {stored(name): stored(each) for name, each in value.items()}
-    if is_dataclass(value):
-        return {each.name: stored(getattr(value, each.name)) for each in fields(value)}
-    return value
+        return {stored(name): stored(entry) for name, entry in value.items()}
+    if not is_dataclass(value):
+        return value
+    record = {}
+    for field in fields(value):
+        record[field.name] = stored(getattr(value, field.name))
+    return record
 
 
 def typed(kind: Any, raw: Any) -> Any:
@@ -213,30 +232,57 @@ def typed(kind: Any, raw: Any) -> Any:
 
 
 @cache
-def _reader(kind: Any) -> Callable[[Any], Any]:
+def _reader(kind: Any) -> Reader:
     """The function that reads values of a type, made once: looking at annotations is slow."""
     if kind in _PLAIN:
         return _PLAIN[kind]
-    if isinstance(kind, type) and (is_dataclass(kind) or hasattr(kind, "_fields")):
-        readers = {name: _reader(hint) for name, hint in get_type_hints(kind).items()}
-        if not is_dataclass(kind):  # a named tuple
-            return lambda raw: kind(*_each(tuple(readers.values()), raw))
-        return lambda raw: kind(
-            **{name: readers[name](value) for name, value in raw.items() if name in readers}
-        )
-    origin, arguments = get_origin(kind), get_args(kind)
+    if isinstance(kind, type):
+        if is_dataclass(kind):
+            return _record_reader(kind)
+        if hasattr(kind, "_fields"):
+            return _named_tuple_reader(kind)
+    origin = get_origin(kind)
+    arguments = get_args(kind)
     if origin is Literal:
         return lambda raw: raw if raw in arguments else _refuse(raw, kind)
-    readers_of = tuple(_reader(one) for one in arguments if one not in (type(None), ...))
+    readers = [_reader(argument) for argument in arguments if argument not in (type(None), ...)]
     if type(None) in arguments:
-        return lambda raw: None if raw is None else readers_of[0](raw)
+        return lambda raw: None if raw is None else readers[0](raw)
     if origin is Mapping:
-        return lambda raw: {_text(name): readers_of[1](value) for name, value in _few(raw).items()}
+        return _mapping_reader(readers[1])
     if origin is tuple and arguments[-1] is ...:
-        return lambda raw: tuple(map(readers_of[0], _listed(raw)))
+        return lambda raw: tuple(map(readers[0], _listed(raw)))
     if origin is tuple:
-        return lambda raw: tuple(_each(readers_of, _listed(raw)))
+        return lambda raw: tuple(_each(readers, _listed(raw)))
     raise TypeError(f"{kind}: no JSON value is read as this type")
+
+
+def _record_reader(kind: Any) -> Reader:
+    readers = {name: _reader(hint) for name, hint in get_type_hints(kind).items()}
+
+    def read(raw: Any) -> Any:
+        known = {}
+        for name, value in raw.items():
+            if name in readers:
+                known[name] = readers[name](value)
+        return kind(**known)
+
+    return read
+
+
+def _named_tuple_reader(kind: Any) -> Reader:
+    readers = [_reader(hint) for hint in get_type_hints(kind).values()]
+    return lambda raw: kind(*_each(readers, raw))
+
+
+def _mapping_reader(read_value: Reader) -> Reader:
+    def read(raw: Any) -> Any:
+        read_entries = {}
+        for name, value in _few(raw).items():
+            read_entries[_text(name)] = read_value(value)
+        return read_entries
+
+    return read
 
 
 def _text(raw: Any) -> str:
@@ -245,32 +291,49 @@ def _text(raw: Any) -> str:
 
 
 def _whole(raw: Any) -> int:
-    return raw if type(raw) is int and 0 <= raw < 2**53 else _refuse(raw, int)
+    if type(raw) is int and 0 <= raw < 2**53:
+        return raw
+    _refuse(raw, int)
 
 
 def _number(raw: Any) -> float:
     is_number = isinstance(raw, (int, float)) and not isinstance(raw, bool)
-    return float(raw) if is_number and math.isfinite(raw) else _refuse(raw, float)
+    if is_number and math.isfinite(raw):
+        return float(raw)
+    _refuse(raw, float)
 
 
 def _truth(raw: Any) -> bool:
-    return raw if isinstance(raw, bool) else _refuse(raw, bool)
+    if isinstance(raw, bool):
+        return raw
+    _refuse(raw, bool)
 
 
-_PLAIN: Mapping[Any, Callable[[Any], Any]] = {str: _text, int: _whole, float: _number, bool: _truth}
+_PLAIN: Mapping[Any, Reader] = {
+    str: _text,
+    int: _whole,
+    float: _number,
+    bool: _truth,
+}
 
 
-def _each(readers: tuple[Callable[[Any], Any], ...], raw: Any) -> Iterator[Any]:
-    return (read(value) for read, value in zip(readers, raw, strict=True))
+def _each(readers: Sequence[Reader], raw: Any) -> Iterator[Any]:
+    for read, value in zip(readers, raw, strict=True):
+        yield read(value)
 
 
 def _listed(raw: Any) -> Any:
-    return _few(raw) if isinstance(raw, list) else _refuse(raw, list)
+    if not isinstance(raw, list):
+        _refuse(raw, list)
+    return _few(raw)
 
 
 def _few(raw: Any) -> Any:
-    return raw if len(raw) <= _MAX_READ else _refuse(raw, type(raw))
+    if len(raw) > _MAX_READ:
+        _refuse(raw, type(raw))
+    return raw
 
 
 def _refuse(raw: Any, kind: Any) -> NoReturn:
-    raise TypeError(f"{raw!r:.80} does not fit {getattr(kind, '__name__', kind)}")
+    name = getattr(kind, "__name__", kind)
+    raise TypeError(f"{raw!r:.80} does not fit {name}")
