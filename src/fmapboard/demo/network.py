@@ -20,15 +20,21 @@ STD = (0.25, 0.19, 0.20)
 """Standard deviation of the training crops per channel R, G, B, on a scale of 0 to 1."""
 
 
+def _convolution(inputs: int, outputs: int, kernel: int, stride: int = 1) -> nn.Conv2d:
+    """A convolution that keeps the size, but for its stride; the norm after it adds the bias."""
+    padding = kernel // 2
+    return nn.Conv2d(inputs, outputs, kernel, stride=stride, padding=padding, bias=False)
+
+
 class Block(nn.Module):
     """Residual block of two 3 × 3 convolutions: [N, C, H, W] -> [N, C, H, W]."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
-        self.conv1 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+        self.conv1 = _convolution(channels, channels, 3)
         self.norm1 = nn.BatchNorm2d(channels)
         self.relu1 = nn.ReLU(inplace=True)
-        self.conv2 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+        self.conv2 = _convolution(channels, channels, 3)
         self.norm2 = nn.BatchNorm2d(channels)
         self.relu2 = nn.ReLU(inplace=True)
 
@@ -58,19 +64,19 @@ class DemoNetwork(nn.Module):
         with torch.random.fork_rng(devices=[]):
             # Not `torch.manual_seed`, which would reseed every accelerator as well.
             torch.default_generator.manual_seed(seed)
-            self.conv1 = nn.Conv2d(3, 16, 7, padding=3, bias=False)
+            self.conv1 = _convolution(3, 16, 7)
             self.norm1 = nn.BatchNorm2d(16)
             self.relu1 = nn.ReLU(inplace=True)
             self.pool1 = nn.MaxPool2d(2)
-            self.conv2 = nn.Conv2d(16, 32, 5, padding=2, bias=False)
+            self.conv2 = _convolution(16, 32, 5)
             self.norm2 = nn.BatchNorm2d(32)
             self.relu2 = nn.ReLU(inplace=True)
             self.pool2 = nn.MaxPool2d(2)
             self.block = Block(32)
-            self.conv3 = nn.Conv2d(32, 64, 3, stride=2, padding=1, bias=False)
+            self.conv3 = _convolution(32, 64, 3, stride=2)
             self.norm3 = nn.BatchNorm2d(64)
             self.relu3 = nn.ReLU(inplace=True)
-            self.conv4 = nn.Conv2d(64, 96, 1, bias=False)
+            self.conv4 = _convolution(64, 96, 1)
             self.norm4 = nn.BatchNorm2d(96)
             self.relu4 = nn.ReLU(inplace=True)
             self.pool = nn.AdaptiveAvgPool2d(1)

@@ -74,7 +74,7 @@ class Photographs(NamedTuple):
         return cls(
             names=tuple(file.stem for file in files),
             pixels=torch.from_numpy(pixels.T.copy()),
-            places=places.view(len(files), 3, len(SCALES), 3),
+            places=places.view(-1, 3, len(SCALES), 3),
         )
 
     def training_batch(self, size: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -110,8 +110,12 @@ class Photographs(NamedTuple):
             as in `training_batch`; 24 for every photograph.
         """
         rows, columns = GRID
-        counts = (len(self.names), len(SCALES), rows, columns)
-        every = torch.cartesian_prod(*map(torch.arange, counts))  # [24 * photographs, 4]
+        every = torch.cartesian_prod(
+            torch.arange(len(self.names)),
+            torch.arange(len(SCALES)),
+            torch.arange(rows),
+            torch.arange(columns),
+        )  # [24 * photographs, 4]
         labels, scale, row, column = every.T
         places = self.places[labels, HELD_OUT, scale]
         down = row / (rows - 1)
@@ -154,10 +158,10 @@ class Photographs(NamedTuple):
         which = rows[:, :, None] + columns[:, None, :]  # [N, 48, 48]
         planes = self.pixels[:, which]  # [3, N, 48, 48]
         crops = planes.transpose(0, 1).float()  # [N, 3, 48, 48]
-        mean = torch.tensor(MEAN).view(3, 1, 1)
-        std = torch.tensor(STD).view(3, 1, 1)
-        crops.sub_(mean * 255)
-        crops.div_(std * 255)
+        mean = torch.tensor(MEAN) * 255
+        std = torch.tensor(STD) * 255
+        crops.sub_(mean.view(3, 1, 1))
+        crops.div_(std.view(3, 1, 1))
         return crops.contiguous()
 
 

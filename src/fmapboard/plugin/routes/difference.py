@@ -177,7 +177,10 @@ def _layers(provider: Provider, side: _Side, keys: Sequence[str]) -> dict[str, _
     for key in keys:
         found[key] = f"no layer {key!r} in run {side.run!r}"
     every = series_of(provider, side.run, keys)
-    points = [series.points[nearest(series.points, side.step)] for series in every]
+    points = []
+    for series in every:
+        kept = series.points
+        points.append(kept[nearest(kept, side.step)])
     records = records_at(provider, points)
     for series, point, record in zip(every, points, records, strict=True):
         key = series.layer.key

@@ -332,7 +332,10 @@ def _others(
     keys = {layer.key for layer in map(layer_of, tags) if layer}
     keys.difference_update(listed)
     every = series_of(provider, run, sorted(keys))
-    points = [series.points[nearest(series.points, step)] for series in every]
+    points = []
+    for series in every:
+        kept = series.points
+        points.append(kept[nearest(kept, step)])
     records = records_at(provider, points)
     others = []
     for series, point, record in zip(every, points, records, strict=True):
