@@ -31,26 +31,33 @@ class Mark(NamedTuple):
 
 def marks(parameters: Mapping[K, Tensor]) -> dict[K, Mark]:
     """Mark the gradients that some parameters have now; those without one are left out."""
-    return {
-        key: Mark(weakref.ref(gradient), gradient._version)
-        for key, parameter in parameters.items()
-        if (gradient := parameter.grad) is not None
-    }
+    found = dict[K, Mark]()
+    for key, parameter in parameters.items():
+        gradient = parameter.grad
+        if gradient is not None:
+            found[key] = Mark(weakref.ref(gradient), gradient._version)
+    return found
 
 
 def same(before: Mapping[K, Mark], parameters: Mapping[K, Tensor]) -> dict[K, Mark]:
     """Mark the gradients again that are still the same tensor, changed or not."""
-    return {
-        key: Mark(mark.gradient, gradient._version)
-        for key, mark in before.items()
-        if (gradient := parameters[key].grad) is not None and mark.gradient() is gradient
-    }
+    found = dict[K, Mark]()
+    for key, mark in before.items():
+        gradient = parameters[key].grad
+        if gradient is None:
+            continue
+        if mark.gradient() is gradient:
+            found[key] = Mark(mark.gradient, gradient._version)
+    return found
 
 
 def untouched(before: Mapping[K, Mark], parameters: Mapping[K, Tensor]) -> dict[K, Mark]:
     """The marks of gradients that are still the same tensor and were not changed."""
-    now = same(before, parameters)
-    return {key: mark for key, mark in now.items() if mark.version == before[key].version}
+    found = dict[K, Mark]()
+    for key, mark in same(before, parameters).items():
+        if mark.version == before[key].version:
+            found[key] = mark
+    return found
 
 
 _MAX_CHECKED = 32
@@ -66,8 +73,9 @@ class GradientMarks:
 
     def __init__(self, leaves: Collection[Tensor]) -> None:
         stride = max(ceil_div(len(leaves), _MAX_CHECKED), 1)
-        self._leaves = dict(enumerate(islice(leaves, 0, None, stride)))
-        self._marks = marks(self._leaves)
+        checked = islice(leaves, 0, None, stride)
+        self._leaves = dict(enumerate(checked))
+        self.look()
 
     def look(self) -> None:
         """Take the gradients as they are now."""
@@ -77,7 +85,7 @@ class GradientMarks:
         """True if one of them was changed, replaced, added or removed; looks at them anew."""
         before = self._marks
         kept = untouched(before, self._leaves)
-        self._marks = marks(self._leaves)
+        self.look()
         return not len(kept) == len(before) == len(self._marks)
 
 
@@ -117,8 +125,9 @@ class UnclearedGradients:
             just_used: ``id`` of the parameters that an optimizer has updated right before.
         """
         self._parameters = dict(parameters)
-        self._at_open = marks(parameters)
-        self._just_used = {name for name in self._at_open if id(parameters[name]) in just_used}
+        at_open = marks(parameters)
+        self._at_open = at_open
+        self._just_used = {name for name in at_open if id(parameters[name]) in just_used}
         self._kept: dict[str, Mark] | None = None  # None: no backward pass has begun
         self._norms: tuple[PendingNorms, ...] = ()
         self._stepped: dict[str, Mark] = {}
@@ -126,12 +135,14 @@ class UnclearedGradients:
 
     def backward_begins(self) -> None:
         """Called when a backward pass begins, before it changes any gradient."""
-        kept = self._at_open if self._kept is None else self._kept
-        self._kept = untouched(kept, self._parameters)
-        if self._kept and len(self._norms) < _MOST_READ:
-            found = GradientNorms()
-            read_norms({name: self._parameters[name] for name in self._kept}, found)
-            self._norms = (*self._norms, found.pending())
+        before = self._at_open if self._kept is None else self._kept
+        kept = untouched(before, self._parameters)
+        self._kept = kept
+        if kept and len(self._norms) < _MOST_READ:
+            suspected = {name: self._parameters[name] for name in kept}
+            norms = GradientNorms()
+            read_norms(suspected, norms)
+            self._norms = (*self._norms, norms.pending())
 
     def backward_ends(self) -> None:
         """Called when a backward pass has ended."""
@@ -140,9 +151,12 @@ class UnclearedGradients:
 
     def stepping(self, names: Iterable[str]) -> None:
         """Called before an optimizer updates these parameters, when gradients are complete."""
-        fresh = [name for name in names if name in self._parameters and name not in self._stepped]
-        self._stepped |= marks({name: self._parameters[name] for name in fresh})
-        self._used |= same(self._kept or {}, self._parameters).keys() & fresh
+        known = self._parameters
+        fresh = {n: known[n] for n in names if n in known and n not in self._stepped}
+        self._stepped |= marks(fresh)
+        if self._kept:
+            kept = same(self._kept, known)
+            self._used |= kept.keys() & fresh.keys()
 
     def closes(self, step: int) -> tuple[str, ...] | None:
         """Called when the logged step closes.
@@ -159,10 +173,12 @@ class UnclearedGradients:
         unchanged = untouched(self._stepped, self._parameters)
         candidates = [name for name in unchanged if name in self._used]
         found = tuple(name for name in candidates if self._was_used(name, step))
-        is_known = self._kept is not None and bool(self._stepped)
         self._last = unchanged
         self._last_step = step
-        return found if found or (is_known and not candidates) else None
+        if found:
+            return found
+        has_seen_all = self._kept is not None and bool(self._stepped)
+        return () if has_seen_all and not candidates else None
 
     def take_norms(self) -> tuple[PendingNorms, ...]:
         """Norms of the suspected gradients when each backward pass began; kept no longer."""
@@ -176,8 +192,11 @@ class UnclearedGradients:
             return True
         opened = self._at_open[name]
         last = self._last.get(name)
-        if last is None or self._last_step is None or last.gradient() is not opened.gradient():
+        if last is None or self._last_step is None:
+            return False
+        if last.gradient() is not opened.gradient():
             return False
         advance = self._stepped[name].version - opened.version
+        since_last = opened.version - last.version
         between = max(step - self._last_step - 1, 0)
-        return opened.version - last.version in (0, between * advance)
+        return since_last in (0, between * advance)

@@ -106,24 +106,27 @@ class PendingUpdates:
             norms: 2-norms of the gradients, by parameter name.
         """
         sizes, changes = self._norms()
+        in_part = self.in_part
         found = {}
         end = 0
         for name, count in zip(self.names, self.rows, strict=True):
             start = end
             end += count
+            own_changes = changes[start:end]
             with np.errstate(over="ignore", invalid="ignore"):
-                squares = changes[start:end] ** 2
-                size = float(np.sqrt((sizes[start:end] ** 2).sum()))
+                squares = own_changes**2
+                squared_sizes = sizes[start:end] ** 2
+                size = float(np.sqrt(squared_sizes.sum()))
                 change = float(np.sqrt(squares.sum()))
             ratio = change / size if size else math.nan
             if not math.isfinite(ratio):
                 continue
-            changed = np.count_nonzero(changes[start:end])
-            if name in self.in_part.tables and changed < _LEAST_CHANGED:
+            changed = np.count_nonzero(own_changes)
+            if name in in_part.tables and changed < _LEAST_CHANGED:
                 continue
-            if name in self.in_part.tall and not self._is_even(name, squares, norms):
+            if name in in_part.tall and not self._is_even(name, squares, norms):
                 continue
-            found[name] = UpdateRatio(ratio, is_estimate=name in self.in_part.names)
+            found[name] = UpdateRatio(ratio, is_estimate=name in in_part.names)
         return found
 
     def _is_even(self, name: str, squares: Floats, norms: Mapping[str, float]) -> bool:
@@ -137,8 +140,10 @@ class PendingUpdates:
         if name not in self.gradients or name not in norms:
             return False
         norm = norms[name]
-        is_seen = abs(float(self.gradients[name]) - norm) <= _MOST_ERROR * norm
-        return is_seen and standard_error(squares) <= _MOST_ERROR
+        norm_of_rows = float(self.gradients[name])
+        if not abs(norm_of_rows - norm) <= _MOST_ERROR * norm:
+            return False
+        return standard_error(squares) <= _MOST_ERROR
 
     def _norms(self) -> tuple[Floats, Floats]:
         """2-norms [R] of the rows before the update and of their changes, f64."""
@@ -155,7 +160,10 @@ class PendingUpdates:
 def standard_error(squares: Floats) -> float:
     """The relative standard error of the root of a sum that a sample [S] of its terms tells."""
     mean = squares.mean()
-    return float(squares.std() / mean / math.sqrt(len(squares)) / 2) if mean else 0.0
+    if not mean:
+        return 0.0
+    spread = squares.std() / mean
+    return float(spread / math.sqrt(len(squares)) / 2)
 
 
 class _Rows:
@@ -180,7 +188,9 @@ class _Rows:
                 views.append(view)
         self._places = _places(self._parameters.values())
         self._views = views
-        self.device_type = views[0].device.type if views else "cpu"
+        self.device_type = "cpu"
+        if views:
+            self.device_type = views[0].device.type
         self._before = packed(views)
         self._gradients: dict[str, Tensor] = {}
         for name in tall & self._parameters.keys():
@@ -196,26 +206,24 @@ class _Rows:
         if not self._places or _places(parameters.values()) != self._places:
             views = [view for view in map(rows_of, parameters.values()) if view is not None]
         after = packed(views)
-        if (after.members, after.sizes) != (before.members, before.sizes):
+        if after.members != before.members or after.sizes != before.sizes:
             return []
-        own = in_part.tall & parameters.keys()
-        uneven = [name for name in own if not _is_divided(optimizer, parameters[name])]
+        tall = in_part.tall & parameters.keys()
+        uneven = [name for name in tall if not _is_divided(optimizer, parameters[name])]
         in_part = in_part._replace(tall=frozenset(uneven))
         names = list(parameters)
         found = []
         for number, members in enumerate(before.members):
             old, new = _compared(before.pieces[number], after.pieces[number])
-            known = tuple([names[member] for member in members])
-            found.append(
-                PendingUpdates(
-                    known,
-                    rows=before.sizes[number],
-                    before=old,
-                    after=new,
-                    in_part=in_part,
-                    gradients=self._gradients,
-                )
+            updates = PendingUpdates(
+                tuple([names[member] for member in members]),
+                rows=before.sizes[number],
+                before=old,
+                after=new,
+                in_part=in_part,
+                gradients=self._gradients,
             )
+            found.append(updates)
         return found
 
 
@@ -231,9 +239,14 @@ def _norm_in_rows(parameter: Tensor, scale: Tensor | None) -> Tensor | None:
     if rows is None:
         return None
     wide = torch.promote_types(rows.dtype, torch.float32)
-    values = 2 * gradient.numel() if gradient.is_complex() else gradient.numel()
-    norm: Tensor = torch.linalg.vector_norm(rows, dtype=wide) * math.sqrt(values / rows.numel())
-    return norm if scale is None else norm / scale.to(norm.device)
+    count = gradient.numel()
+    if gradient.is_complex():
+        count *= 2
+    norm_of_rows: Tensor = torch.linalg.vector_norm(rows, dtype=wide)
+    norm = norm_of_rows * math.sqrt(count / rows.numel())
+    if scale is None:
+        return norm
+    return norm / scale.to(norm.device)
 
 
 def _is_divided(optimizer: Optimizer, parameter: Tensor) -> bool:
@@ -311,7 +324,8 @@ class UpdateReader:
             return
         step = self._steps.setdefault(id(optimizer), _Step(optimizer))
         step.depth += 1
-        step.versions.update((id(p), p._version) for p in parameters)
+        for parameter in parameters:
+            step.versions[id(parameter)] = parameter._version
 
     def before(
         self,
@@ -331,12 +345,14 @@ class UpdateReader:
         step = self._steps.get(id(optimizer))
         if step is None or not parameters:
             return
-        own = dict(parameters)
-        if step.versions:
-            known = step.versions
+        own = parameters
+        known = step.versions
+        if known:
             own = {n: p for n, p in own.items() if known.get(id(p), p._version) == p._version}
-        self._note({name: p for name, p in own.items() if p.numel() > MAX_WHOLE})
-        step.rows.append(_Rows(own, self._in_part.tall, scale))
+        large = {name: p for name, p in own.items() if p.numel() > MAX_WHOLE}
+        self._note(large)
+        rows = _Rows(own, self._in_part.tall, scale)
+        step.rows.append(rows)
 
     def after(self, optimizer: Optimizer | None = None) -> None:
         """Called when an optimizer has updated its parameters: read them again.
@@ -372,12 +388,15 @@ class UpdateReader:
         if fresh.keys() <= self._known:
             return
         self._known |= fresh.keys()
-        weights = {id(m.weight) for m in self._model.modules() if isinstance(m, _EMBEDDINGS)}
+        modules = self._model.modules()
+        weights = {id(module.weight) for module in modules if isinstance(module, _EMBEDDINGS)}
         tables = {name for number, name in fresh.items() if number in weights}
-        tall = {name for name, parameter in parameters.items() if _is_tall(parameter)} - tables
+        tall = {name for name, parameter in parameters.items() if _is_tall(parameter)}
         known = self._in_part
         self._in_part = InPart(
-            known.names | parameters.keys(), known.tables | tables, known.tall | tall
+            known.names | parameters.keys(),
+            tables=known.tables | tables,
+            tall=known.tall | (tall - tables),
         )
 
 
@@ -405,8 +424,11 @@ def rows_of(parameter: Tensor) -> Tensor | None:
     part = parameter if type(parameter) in PLAIN else local(parameter)
     if not part.numel() or part.dtype not in _DTYPES:
         return None
-    real = torch.view_as_real(part.detach()) if part.is_complex() else part.detach()
-    if not (real.is_contiguous() or torch.ops.aten.is_non_overlapping_and_dense(real)):
+    real = part.detach()
+    if real.is_complex():
+        real = torch.view_as_real(real)
+    is_dense = real.is_contiguous() or torch.ops.aten.is_non_overlapping_and_dense(real)
+    if not is_dense:
         return None
     size, stride = _size_and_stride(real.shape, _most_rows(real))
     return real.as_strided(size, stride)
@@ -428,16 +450,18 @@ def _size_and_stride(shape: torch.Size, most: int) -> tuple[tuple[int, int], tup
         return (rows, ROW), (ROW, 1)
     about = ceil_div(rows, most)
     below = coprime(about, shape, -1)
-    above = coprime(about, shape)
-    step = below if about * about <= below * above else above  # the closer one
-    return (ceil_div(rows, step), ROW), (step * ROW, 1)
+    step = coprime(about, shape)
+    if about * about <= below * step:  # the one below is closer
+        step = below
+    count = ceil_div(rows, step)
+    return (count, ROW), (step * ROW, 1)
 
 
 def _places(parameters: Collection[Tensor]) -> list[int]:
     """Addresses of the parameters' values; none if one has no memory of its own."""
     if not PLAIN.issuperset(map(type, parameters)):
         return []
-    return [p.data_ptr() for p in parameters]
+    return [parameter.data_ptr() for parameter in parameters]
 
 
 _row_norms = partial(torch.linalg.vector_norm, dim=1)
