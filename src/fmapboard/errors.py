@@ -37,14 +37,17 @@ def escaped(text: object, *, keep: str = "\t\n") -> str:
     """
 
     def escape(found: re.Match[str]) -> str:
-        return found[0] if found[0] in keep else found[0].encode("unicode_escape").decode()
+        character = found[0]
+        if character in keep:
+            return character
+        return character.encode("unicode_escape").decode()
 
     return _CONTROL.sub(escape, str(text))
 
 
 def _for_any_terminal(record: logging.LogRecord) -> bool:
     """A filter: prefixes a message with the library's name and escapes control characters."""
-    text = escaped(str(record.msg))
+    text = escaped(record.msg)
     record.msg = text if text.startswith(_PREFIX) else f"{_PREFIX}{text}"
     if isinstance(record.args, tuple):
         record.args = tuple(map(_escaped_argument, record.args))
@@ -52,7 +55,9 @@ def _for_any_terminal(record: logging.LogRecord) -> bool:
 
 
 def _escaped_argument(value: object) -> object:
-    return escaped(str(value)) if isinstance(value, (str, BaseException, os.PathLike)) else value
+    if isinstance(value, (str, BaseException, os.PathLike)):
+        return escaped(value)
+    return value
 
 
 _PREFIX = "fmapboard: "
@@ -154,8 +159,10 @@ class ForwardError(CaptureError, RuntimeError):
         lines = list(ran[left_out:])
         if left_out:
             lines.insert(0, f"({left_out} more)")
-        listed = "\n  ".join(["\nran before it:", *lines]) if ran else ""
-        super().__init__(f"{summary}{listed}")
+        message = summary
+        if ran:
+            message += "\n  ".join(["\nran before it:", *lines])
+        super().__init__(message)
         self.summary = summary
         self.layer = layer
         self.ran = ran
@@ -176,20 +183,24 @@ def error_text(error: BaseException) -> str:
 
 def first_line(error: BaseException) -> str:
     """The first line of an error's message, or the error's type if it has no message."""
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
+    text = str(error)
+    return text.splitlines()[0] if text else type(error).__name__
 
 
 def one_line(error: BaseException, *, most: int = 160) -> str:
     """An error's type and text on one line, cut at a word boundary before ``most`` characters."""
     text = " ".join(str(error).split())
-    short = text if len(text) <= most else text[:most].rsplit(" ", 1)[0] + " …"
-    return f"{type(error).__name__}: {short}" if short else type(error).__name__
+    if len(text) > most:
+        text = text[:most].rsplit(" ", 1)[0] + " …"
+    name = type(error).__name__
+    return f"{name}: {text}" if text else name
 
 
 def few(names: Collection[Any], most: int = 3) -> str:
     """The first ``most`` names, and the number of the others."""
-    shown = ", ".join(str(name) for name in list(names)[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+    shown = ", ".join(map(str, list(names)[:most]))
+    left_out = len(names) - most
+    return f"{shown} and {left_out} more" if left_out > 0 else shown
 
 
 _CLOSE = 0.7
@@ -219,21 +230,32 @@ def closest(name: str, known: Iterable[str], *, most: int = 3, listed: int = 6) 
         ('; closest: layer1.*, layer2.*', '')
     """
     names = list(dict.fromkeys(known))
+    candidates = names + _globs(name, names)
     cutoff = _CLOSE_IF_SHORT if len(name) <= 4 else _CLOSE
-    near = difflib.get_close_matches(name, [*names, *_globs(name, names)], n=most, cutoff=cutoff)
-    ends = [other for other in names if re.search(rf"[._:/-]{re.escape(name)}$", other)]
-    near = list(dict.fromkeys([*near, *ends]))[:most]
+    near = difflib.get_close_matches(name, candidates, n=most, cutoff=cutoff)
+    at_end = re.compile(rf"[._:/-]{re.escape(name)}$")
+    near += filter(at_end.search, names)
+    near = list(dict.fromkeys(near))
     if near:
-        return f"; closest: {', '.join(near)}"
-    return f"; there are: {', '.join(names)}" if 0 < len(names) <= listed else ""
+        return f"; closest: {', '.join(near[:most])}"
+    if 0 < len(names) <= listed:
+        return f"; there are: {', '.join(names)}"
+    return ""
 
 
 def _globs(glob: str, names: Iterable[str]) -> list[str]:
     """Globs of the same form that match something: ``layer1.*`` or ``*.conv1``."""
     count = glob.count(".")
-    longer = [parts for name in names if len(parts := name.split(".")) > count]
-    starts = [".".join(parts[:count]) + ".*" for parts in longer if glob.endswith(".*")]
-    ends = ["*." + ".".join(parts[-count:]) for parts in longer if glob.startswith("*.")]
+    starts = list[str]()
+    ends = list[str]()
+    for name in names:
+        parts = name.split(".")
+        if len(parts) <= count:
+            continue
+        if glob.endswith(".*"):
+            starts.append(".".join([*parts[:count], "*"]))
+        if glob.startswith("*."):
+            ends.append(".".join(["*", *parts[-count:]]))
     return list(dict.fromkeys(starts + ends))
 
 
@@ -253,15 +275,17 @@ def nearby(path: Path) -> str:
     if not folder.is_dir():
         return f"; there is no folder {str(folder)!r}"
     try:
-        names = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+        names = sorted(file.name for file in folder.iterdir())
     except OSError:  # not permitted
         return ""
-    return closest(path.name, names)
+    shown = [name for name in names if not name.startswith(".")]
+    return closest(path.name, shown)
 
 
 def url_of(path: Path) -> str:
     """The URL that a path was made of, which merges its slashes; empty if it is none."""
-    return _URL.sub(r"\1://", str(path), count=1) if _URL.match(str(path)) else ""
+    text = str(path)
+    return _URL.sub(r"\1://", text, count=1) if _URL.match(text) else ""
 
 
 def instead_of_data(path: Path) -> str:
@@ -308,7 +332,7 @@ class WarnOnce:
 
     def __init__(self) -> None:
         self._raises = os.environ.get(ON_ERROR) == "raise"
-        self._said: set[tuple[str, str]] = set()
+        self._logged = set[tuple[str, str]]()
         self._first: str | None = None
 
     def error(self, about: str, error: BaseException, consequence: str) -> None:
@@ -327,8 +351,9 @@ class WarnOnce:
 
     def warn(self, about: str, text: str, kind: str = "") -> None:
         """Log a warning, unless the same subject and kind were logged before."""
-        if (about, kind) not in self._said:
-            self._said.add((about, kind))
+        problem = (about, kind)
+        if problem not in self._logged:
+            self._logged.add(problem)
             log.warning("%s", text)
 
     def raise_first(self) -> None:

@@ -212,7 +212,7 @@ class FactRecorder:
         self._versions = dict[int, int]()
         self._live: ActivationCollector | None = None
         self._parts: OutputRecorder | None = None  # while parts of the model are called
-        self._passes: dict[Candidate, _PassSeen] = {}
+        self._passes = dict[Candidate, _PassSeen]()
         self._outside: dict[str, Tensor] | None = None  # not known before the first pass
         self._given: GivenLoss | None = None
         self._reader = OutputReader()
@@ -312,32 +312,30 @@ class FactRecorder:
             step: its number.
             live: what was collected in its pass.
         """
-        reader = self._gradients
         chosen = self._selection.chosen
         seen = self._seen
-        chosen_pass = None if chosen is None else self._passes.get(chosen)
         uncleared = self._uncleared.closes(step)
         uncleared_norms = self._uncleared.take_norms()
         trainable = self._trainable()
         idle, weights = self._idle(live, trainable)
         no_gradient = tuple(name for name, is_none in seen.has_none.items() if is_none)
-        dropouts = {n: m.p for n, m in self._dropouts.items() if m.training and m.p >= 0.5}
-        facts = TrainingFacts(
-            not_cleared=uncleared,
-            batch=None if live.batch is None else live.batch.size,
-            not_called=() if chosen is None else self._not_called(live, no_gradient),
-            dropouts=dropouts,
-            idle=idle,
-        )
+        facts = TrainingFacts(not_cleared=uncleared, dropouts=self._strong_dropouts(), idle=idle)
+        if live.batch is not None:
+            facts = replace(facts, batch=live.batch.size)
+        # Without a pass, the root's forward did not run, only its children's.
+        modules = seen.modules
         recorder = self._parts
+        chosen_pass: _PassSeen | None = None
         if chosen is not None:
-            recorder = None if chosen_pass is None else chosen_pass.outputs
-        outputs = () if recorder is None else recorder.pending()
-        groups = list[Group]()
-        modules = seen.modules  # without a pass, the root's forward did not run
+            facts = replace(facts, not_called=self._not_called(live, no_gradient))
+            recorder = None
+            chosen_pass = self._passes.get(chosen)
         if chosen_pass is not None:
             modules = chosen_pass.modules
-        if reader.stepped and not reader.skipped:
+            recorder = chosen_pass.outputs
+        outputs = () if recorder is None else recorder.pending()
+        groups = list[Group]()
+        if self._gradients.stepped and not self._gradients.skipped:
             not_held = self._not_held(trainable, chosen_pass)
             facts = replace(facts, not_in_optimizer=not_held, no_gradient=no_gradient)
             is_used = chosen is None or chosen.state is State.USED
@@ -359,6 +357,14 @@ class FactRecorder:
             is_maximized=seen.is_maximized,
         )
 
+    def _strong_dropouts(self) -> dict[str, float]:
+        """Dropout layer in training mode -> its probability, where that is at least 0.5."""
+        found = dict[str, float]()
+        for name, module in self._dropouts.items():
+            if module.training and module.p >= 0.5:
+                found[name] = module.p
+        return found
+
     def _not_held(
         self, trainable: Mapping[str, Tensor], chosen_pass: _PassSeen | None
     ) -> tuple[str, ...] | None:
@@ -368,8 +374,10 @@ class FactRecorder:
         """
         if self._outside is None and chosen_pass is not None:
             self._outside = chosen_pass.outputs.outside
-            self._first_versions |= {id(p): p._version for p in self._outside.values()}
-        held = {**(self._outside or {}), **trainable}
+            for parameter in self._outside.values():
+                self._first_versions[id(parameter)] = parameter._version
+        outside = self._outside or {}
+        held = {**outside, **trainable}
         versions = {**self._first_versions, **self._seen.versions}
         not_held = self._membership.not_held(held, versions)
         if not not_held:
@@ -422,9 +430,9 @@ class FactRecorder:
         versions = {id(p): p._version for p in trainable.values()}
         is_same = versions == self._versions
         self._versions = versions
-        own = [trainable[name] for name in self._seen.with_gradient if name in trainable]
         if self._gradients.stepped or self._gradients.skipped or self._is_sharded:
             return None, ()
+        own = [trainable[name] for name in self._seen.with_gradient if name in trainable]
         if not is_same or not own or live.input_trains is not False:
             return None, ()
         is_held = self._membership.holds_any(trainable)
@@ -442,10 +450,13 @@ class FactRecorder:
         """Called before an optimizer updates parameters of the model, given by name."""
         self._uncleared.stepping(own)
         seen = self._seen
-        names = {id(parameter): name for name, parameter in own.items()}
+        names = dict[int, str]()
         for name, parameter in own.items():
+            names[id(parameter)] = name
             is_none = parameter.requires_grad and parameter.grad is None
-            seen.has_none[name] = is_none and seen.has_none.get(name, True)
+            if is_none:
+                is_none = seen.has_none.get(name, True)
+            seen.has_none[name] = is_none
         found = list[Group]()
         for group in optimizer.param_groups:
             updated = [names[id(p)] for p in group["params"] if id(p) in names]
@@ -463,9 +474,9 @@ def _rate(optimizer: Optimizer, given: object) -> float | Tensor | None:
     """A learning rate; None if it is not known by how much the optimizer moves a weight."""
     if isinstance(optimizer, torch.optim.LBFGS):  # a line search, which may end where it began
         return None
-    if isinstance(given, Tensor):
-        if given.is_cpu:
-            return float(given)
+    if isinstance(given, Tensor) and not given.is_cpu:
         with aside(given.device.type):
             return given.detach().clone()
-    return float(given) if isinstance(given, (int, float)) else None
+    if isinstance(given, (int, float, Tensor)):
+        return float(given)
+    return None
