@@ -112,7 +112,10 @@ class Reader:
         runs = self._ask(self.provider.list_runs)
         started = {run.run_name: run.start_time for run in runs}
         series = self._ask(self.provider.list_blob_sequences, plugin_name=PLUGIN_NAME)
-        return {run: (started.get(run), list(tags)) for run, tags in series.items()}
+        found = {}
+        for run, tags in series.items():
+            found[run] = (started.get(run), list(tags))
+        return found
 
     def points(self, plugin: str, run: str, tags: Iterable[str]) -> dict[str, list[Point]]:
         """See `Provider`; steps that were restored are read from the run's files."""

@@ -61,9 +61,15 @@ def runs(provider: Provider, logdirs: Sequence[str] = (), *, keeps_enough: bool 
     listed.sort(key=lambda entry: natural(entry.run))
     root = ""
     if len(logdirs) == 1:
-        root = path.basename(path.abspath(path.expanduser(logdirs[0])))
-    is_unread = not listed and has_own_records(logdirs)
-    return Runs(listed, ", ".join(logdirs), root, keeps_enough, is_unread)
+        folder = path.expanduser(logdirs[0])
+        root = path.basename(path.abspath(folder))
+    return Runs(
+        runs=listed,
+        logdir=", ".join(logdirs),
+        root=root,
+        keeps_enough=keeps_enough,
+        is_unread=not listed and has_own_records(logdirs),
+    )
 
 
 _ROUTES: tuple[Callable[..., Answer], ...] = (

@@ -92,11 +92,14 @@ def _of_parameters(
     listed: Iterable[str], prefix: str, groups: tuple[str, ...], layer: str
 ) -> list[str]:
     """Tags, without prefix, of a layer's own parameters, not those of its submodules."""
-    found = [tag.removeprefix(prefix) for tag in listed if tag.startswith(prefix)]
     group = "|".join(groups)
     own = re.compile(rf"(?:{group})/{re.escape(layer)}\.[^.]+")
-    of_layer = filter(own.fullmatch, found)
-    return sorted(of_layer, key=natural)
+    found = []
+    for tag in listed:
+        own_tag = tag.removeprefix(prefix)
+        if tag.startswith(prefix) and own.fullmatch(own_tag):
+            found.append(own_tag)
+    return sorted(found, key=natural)
 
 
 def _scalars(
@@ -123,18 +126,23 @@ def _histograms(
         data = [datum for datum in series if _is_histogram(datum.numpy)]
         if not data:
             continue
-        chart = HistogramChart([], [], [])
-        last = len(data) - 1
-        kept = min(len(data), _MAX_HISTOGRAMS)
-        for place in range(kept):  # evenly spaced
-            datum = data[place * last // max(kept - 1, 1)]
+        charts[tag] = chart = HistogramChart(steps=[], edges=[], counts=[])
+        for datum in _evenly_spaced(data):
             rows = datum.numpy  # [K, 3]
-            chart.steps.append(datum.step)
             edges = [*rows[:, 0], rows[-1, 1]]
+            chart.steps.append(datum.step)
             chart.edges.append(_short(edges))
             chart.counts.append(_short(rows[:, 2]))
-        charts[tag] = chart
     return charts
+
+
+def _evenly_spaced(data: list[Any]) -> list[Any]:
+    """At most `_MAX_HISTOGRAMS` data points, the first and the last among them."""
+    if len(data) <= _MAX_HISTOGRAMS:
+        return data
+    last = len(data) - 1
+    places = range(_MAX_HISTOGRAMS)
+    return [data[place * last // (_MAX_HISTOGRAMS - 1)] for place in places]
 
 
 def _short(values: Iterable[float]) -> list[float]:

@@ -88,9 +88,11 @@ def history(provider: Provider, run: str, key: str, sample: int = 0) -> History:
         raise Missing(f"no record of {points[0].tag!r} can be read")
     if sample and sample >= samples:
         raise Missing(f"no sample {sample} in the records of {points[0].tag!r}")
+    names = dict.fromkeys(name for row in rows for name in row)
     arrays = {}
-    for name in dict.fromkeys(name for row in rows for name in row):
-        arrays[name] = _table([row.get(name) for row in rows])
+    for name in names:
+        values = [row.get(name) for row in rows]
+        arrays[name] = _table(values)
     arrays |= _of_all_channels(provider, run, series)
     shown = timeline(points)
     return History(shown.steps, shown.wall_times, kernels, arrays)
@@ -112,7 +114,8 @@ def _of_all_channels(provider: Provider, run: str, series: Series) -> dict[str, 
         numbers = table.columns[what][:, index].tolist()
         known = dict(zip(table.steps, numbers, strict=True))
         shown = [known.get(point.step, np.nan) for point in series.points]
-        found[f"layer.{what}"] = np.array(shown)[:, None]  # [steps, 1]
+        column = np.array(shown)[:, None]  # [steps, 1]
+        found[f"layer.{what}"] = column
     return found
 
 
