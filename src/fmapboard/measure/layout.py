@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 import torch
 from torch import Tensor, nn
@@ -41,6 +41,9 @@ class Axes(NamedTuple):
     batch: int | None = 0
     tokens: bool = False
     note: str = ""
+
+
+_UNBATCHED = Axes(channels=0, batch=None)
 
 
 class MapsView(NamedTuple):
@@ -90,8 +93,10 @@ class Sequences:
         modules = list(model.modules())
         axes = set(map(spatial_axes, modules))  # 1 and 2: of 1-D and of 2-D convolutions
         batch_first = all(getattr(module, "batch_first", True) for module in modules)
-        are_patches = 2 in axes and 1 not in axes and batch_first
-        return cls(1 not in axes, are_patches, not any(map(is_convolution, modules)))
+        has_convolution = any(map(is_convolution, modules))
+        channels_last = 1 not in axes
+        are_patches = channels_last and 2 in axes and batch_first
+        return cls(channels_last, are_patches, tokens_are_rows=not has_convolution)
 
     @property
     def are_expected(self) -> bool:
@@ -115,52 +120,66 @@ def axes_of(module: nn.Module, shape: Sequence[int], sequences: Sequences = Sequ
         Axes(channels=2, batch=1, tokens=False, note='')
     """
     spatial = spatial_axes(module)
-    if spatial is not None and len(shape) == spatial + 2:
+    dims = len(shape)
+    if spatial is not None and dims == spatial + 2:
         return Axes()
-    is_own = spatial is not None and len(shape) == spatial + 1
-    if isinstance(module, CONVOLUTIONS) or (is_own and output_channels(module) == shape[0]):
-        return Axes(channels=0, batch=None)
-    if isinstance(module, nn.RNNBase) and len(shape) == 3:
-        return Axes(channels=2, batch=0 if module.batch_first else 1)
+    if isinstance(module, CONVOLUTIONS):
+        return _UNBATCHED
+    # A convolution of the user's own.
+    if spatial is not None and dims == spatial + 1 and output_channels(module) == shape[0]:
+        return _UNBATCHED
+    if isinstance(module, nn.RNNBase) and dims == 3:
+        batch = 0 if module.batch_first else 1
+        return Axes(channels=2, batch=batch)
     is_last, reason = last_axis_is_channels(module, shape)
-    if len(shape) == 3 and (is_last or sequences.channels_last):
+    if dims == 3 and (is_last or sequences.channels_last):
         return Axes(channels=2, tokens=True)
-    if len(shape) < 2:
-        return Axes(channels=0, batch=None)
-    return Axes(channels=len(shape) - 1 if is_last else 1, note=reason)
+    if dims < 2:
+        return _UNBATCHED
+    return Axes(channels=dims - 1 if is_last else 1, note=reason)
 
 
 def as_maps(tensor: Tensor, axes: Axes, sequences: Sequences = Sequences()) -> MapsView:
     """Convert a layer's input or output to maps; by default tokens are not drawn."""
-    tensor, note = _real(tensor.detach())
+    maps, note = _real(tensor.detach())
     if axes.batch is None:
-        tensor = tensor.reshape(1, -1) if tensor.dim() == 0 else tensor.unsqueeze(0)
-        axes = axes._replace(batch=0, channels=1)
-    maps = tensor
-    if (axes.batch, axes.channels) != (0, 1):
-        maps = tensor.movedim((axes.batch or 0, axes.channels), (0, 1))  # [N, C, *spatial]
-    square = square_of(maps.shape[2]) if axes.tokens and sequences.tokens_are_patches else None
-    if square is not None:
-        prefix, side = square
-        how = f"{side * side} tokens drawn as {side}×{side} patches"
-        if prefix:
-            how += f", prefix tokens skipped: {prefix}"
-        patches = maps[..., prefix:].reshape(*maps.shape[:2], side, side)  # [N, C, side, side]
-        return MapsView(maps, note="; ".join(filter(None, [note, how])), patches=patches)
-    drawable = maps.dim() <= 5 and (sequences.tokens_are_rows or not axes.tokens)
-    return MapsView(maps, drawable, note="; ".join(filter(None, [note, axes.note])))
+        maps = maps.reshape(1, -1) if maps.dim() == 0 else maps.unsqueeze(0)
+    elif (axes.batch, axes.channels) != (0, 1):
+        maps = maps.movedim((axes.batch, axes.channels), (0, 1))  # [N, C, *spatial]
+    square = None
+    if axes.tokens and sequences.tokens_are_patches:
+        square = square_of(maps.shape[2])
+    if square is None:
+        is_drawn_layout = sequences.tokens_are_rows or not axes.tokens
+        drawable = is_drawn_layout and maps.dim() <= 5
+        notes = "; ".join(filter(None, [note, axes.note]))
+        return MapsView(maps, drawable, notes)
+    prefix, side = square
+    how = f"{side * side} tokens drawn as {side}×{side} patches"
+    if prefix:
+        how += f", prefix tokens skipped: {prefix}"
+    samples, channels, _ = maps.shape
+    patches = maps[..., prefix:].reshape(samples, channels, side, side)
+    notes = "; ".join(filter(None, [note, how]))
+    return MapsView(maps, note=notes, patches=patches)
 
 
 def _real(tensor: Tensor) -> tuple[Tensor, str]:
     """The tensor in a dtype that can be measured, and a note if that took more than a cast."""
-    if tensor.dtype in _FLOAT_DTYPES or (tensor.dtype in HALVES and not tensor.is_cpu):
+    if tensor.dtype in _FLOAT_DTYPES:
+        return tensor, ""
+    if tensor.dtype in HALVES and not tensor.is_cpu:
         return tensor, ""
     note = ""
     if tensor.is_complex():
-        tensor, note = tensor.abs(), "absolute values of complex numbers"
+        tensor = tensor.abs()
+        note = "absolute values of complex numbers"
     elif tensor.is_quantized:
-        tensor, note = tensor.dequantize(), f"dequantized from {tensor.dtype}"
-    return tensor if tensor.dtype in _FLOAT_DTYPES else tensor.to(torch.float32), note
+        note = f"dequantized from {tensor.dtype}"
+        tensor = tensor.dequantize()
+    if tensor.dtype not in _FLOAT_DTYPES:
+        tensor = tensor.to(torch.float32)
+    return tensor, note
 
 
 def as_pictures(maps: Tensor, depth: int | None = None) -> tuple[Tensor, str, Layout]:
@@ -176,7 +195,8 @@ def as_pictures(maps: Tensor, depth: int | None = None) -> tuple[Tensor, str, La
     if maps.dim() == 2:
         return maps[..., None, None], "", "tiles"
     if maps.dim() == 3:
-        return maps.unsqueeze(2), "one row of pixels per channel, one column per position", "rows"
+        note = "one row of pixels per channel, one column per position"
+        return maps.unsqueeze(2), note, "rows"
     if maps.dim() == 5:
         slices = maps.shape[2]
         drawn = slices // 2 if depth is None else min(depth, slices - 1)
@@ -207,11 +227,13 @@ def last_axis_is_channels(module: nn.Module, shape: Sequence[int]) -> tuple[bool
     if len(shape) not in (4, 5) or not module._modules:
         return False, ""
     last, others = _widths(module)
-    if shape[-1] not in last:
+    second_side = shape[1]
+    last_side = shape[-1]
+    if last_side not in last or second_side in others:
         return False, ""
-    if shape[1] in last | others:
-        return False, "" if shape[1] in others else _AMBIGUOUS
-    return True, f"the last axis holds the channels: the inner layers have width {shape[-1]}"
+    if second_side in last:
+        return False, _AMBIGUOUS
+    return True, f"the last axis holds the channels: the inner layers have width {last_side}"
 
 
 _AMBIGUOUS = "the channels may be on the second or on the last axis; the second is used"
@@ -223,20 +245,25 @@ def _widths(module: nn.Module) -> tuple[set[int], set[int]]:
     second: set[int] = set()
     for inner in module.modules():
         if isinstance(inner, nn.Linear):
-            last |= {inner.in_features, inner.out_features}
+            last.add(inner.in_features)
+            last.add(inner.out_features)
+        elif _is_last_axis_norm(inner):
+            last.add(inner.normalized_shape[0])
         elif isinstance(inner, nn.LayerNorm):
-            (last if _is_last_axis_norm(inner) else second).add(inner.normalized_shape[0])
+            second.add(inner.normalized_shape[0])
         elif is_convolution(inner):
-            ends = (getattr(inner, "in_channels", None), output_channels(inner))
-            second |= {width for width in ends if isinstance(width, int)}
+            for width in (getattr(inner, "in_channels", None), output_channels(inner)):
+                if isinstance(width, int):
+                    second.add(width)
         elif isinstance(inner, _Norm):
             second.add(inner.num_features)
     return last, second
 
 
-def _is_last_axis_norm(module: nn.Module) -> bool:
-    is_2d = type(module).__name__.lower().endswith("2d")
-    return isinstance(module, nn.LayerNorm) and len(module.normalized_shape) == 1 and not is_2d
+def _is_last_axis_norm(module: nn.Module) -> TypeGuard[nn.LayerNorm]:
+    if not isinstance(module, nn.LayerNorm) or len(module.normalized_shape) != 1:
+        return False
+    return not type(module).__name__.lower().endswith("2d")
 
 
 def square_of(tokens: int) -> tuple[int, int] | None:
@@ -246,7 +273,8 @@ def square_of(tokens: int) -> tuple[int, int] | None:
     ambiguous: they are read as 3×3, not as 2×2 after five prefix tokens.
     """
     for prefix in _PREFIXES:
-        side = math.isqrt(max(tokens - prefix, 0))
-        if side >= 2 and side * side == tokens - prefix:
+        others = max(tokens - prefix, 0)
+        side = math.isqrt(others)
+        if side >= 2 and side * side == others:
             return prefix, side
     return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import torch
@@ -75,15 +76,18 @@ class PackedMeasurements(NamedTuple):
     def unpack(self) -> tuple[PendingMeasurement, ...]:
         """The measurements; their tensors may be views of the pieces."""
         outlines = self.outlines
-        joined = iter(outlines.joined._replace(pieces=self.pieces).split())
+        packed_tensors = outlines.joined._replace(pieces=self.pieces)
+        joined = iter(packed_tensors.split())
         alone = iter(self.alone)
-        tensors = [
-            next(alone) if is_alone else next(joined).view(shape)
-            for shape, is_alone in zip(outlines.shapes, outlines.is_alone, strict=True)
-        ]
+        tensors = list[Tensor]()
+        for shape, is_alone in zip(outlines.shapes, outlines.is_alone, strict=True):
+            tensor = next(alone) if is_alone else next(joined).view(shape)
+            tensors.append(tensor)
         left = iter(tensors)
-        both = zip(outlines.measurements, outlines.parts, strict=True)
-        return tuple([_filled(measurement, parts, left) for measurement, parts in both])
+        filled = list[PendingMeasurement]()
+        for measurement, parts in zip(outlines.measurements, outlines.parts, strict=True):
+            filled.append(_filled(measurement, parts, left))
+        return tuple(filled)
 
 
 def pack(pending: Sequence[PendingMeasurement]) -> PackedMeasurements:
@@ -95,12 +99,14 @@ def pack(pending: Sequence[PendingMeasurement]) -> PackedMeasurements:
         numbers = measurement.statistics
         if isinstance(numbers, PendingStatistics):
             tensors += numbers.parts
-            measurement = measurement._replace(statistics=numbers._replace(parts=()))
+            numbers = numbers._replace(parts=())
+            measurement = measurement._replace(statistics=numbers)
         outlines.parts.append(len(tensors) - before)
         sampled = measurement.sample
         if sampled is not None:
             tensors.append(sampled.values)
-            measurement = measurement._replace(sample=sampled._replace(values=_TAKEN))
+            sampled = sampled._replace(values=_TAKEN)
+            measurement = measurement._replace(sample=sampled)
         drawn = measurement.drawn
         if drawn is not None:
             tensors.append(drawn.maps)
@@ -110,13 +116,19 @@ def pack(pending: Sequence[PendingMeasurement]) -> PackedMeasurements:
                 drawn = drawn._replace(extremes=(_TAKEN, _TAKEN))
             measurement = measurement._replace(drawn=drawn)
         outlines.measurements.append(measurement)
-    outlines.shapes = [tensor.shape for tensor in tensors]
-    outlines.is_alone = [tensor.nbytes >= LARGE for tensor in tensors]
-    both = list(zip(tensors, outlines.is_alone, strict=True))
-    joined = packed([tensor.reshape(-1) for tensor, is_alone in both if not is_alone])
-    alone = tuple([tensor for tensor, is_alone in both if is_alone])
+    small = list[Tensor]()
+    alone = list[Tensor]()
+    for tensor in tensors:
+        is_alone = tensor.nbytes >= LARGE
+        if is_alone:
+            alone.append(tensor)
+        else:
+            small.append(tensor.reshape(-1))
+        outlines.shapes.append(tensor.shape)
+        outlines.is_alone.append(is_alone)
+    joined = packed(small)
     outlines.joined = joined._replace(pieces=())
-    return PackedMeasurements(joined.pieces, alone, outlines)
+    return PackedMeasurements(joined.pieces, tuple(alone), outlines)
 
 
 _TAKEN = torch.empty(0, device="cpu")
@@ -129,21 +141,26 @@ def _filled(
     """A measurement with the next tensors in their places."""
     numbers = measurement.statistics
     if isinstance(numbers, PendingStatistics):
-        own = tuple([next(tensors) for _ in range(parts)])
-        measurement = measurement._replace(statistics=numbers._replace(parts=own))
+        own = tuple(islice(tensors, parts))
+        numbers = numbers._replace(parts=own)
+        measurement = measurement._replace(statistics=numbers)
     sampled = measurement.sample
     if sampled is not None:
-        measurement = measurement._replace(sample=sampled._replace(values=next(tensors)))
+        sampled = sampled._replace(values=next(tensors))
+        measurement = measurement._replace(sample=sampled)
     drawn = measurement.drawn
     if drawn is not None:
         drawn = drawn._replace(maps=next(tensors))
         if drawn.extremes is not None:
-            drawn = drawn._replace(extremes=(next(tensors), next(tensors)))
+            lo = next(tensors)
+            hi = next(tensors)
+            drawn = drawn._replace(extremes=(lo, hi))
         measurement = measurement._replace(drawn=drawn)
     return measurement
 
 
-SamplesByName = Mapping[str, tuple[PendingSample, PendingSample | None]]
+_Samples = tuple[PendingSample, PendingSample | None]
+SamplesByName = Mapping[str, _Samples]
 """By parameter name: the samples of the weight and of its gradient, None if it has none."""
 
 
@@ -175,8 +192,9 @@ class PackedSamples(NamedTuple):
 
     def unpack(self) -> SamplesByName:
         """The samples, whose values are views of the pieces."""
-        values = iter(self.outlines.joined._replace(pieces=self.pieces).split())
-        found = dict[str, tuple[PendingSample, PendingSample | None]]()
+        packed_values = self.outlines.joined._replace(pieces=self.pieces)
+        values = iter(packed_values.split())
+        found = dict[str, _Samples]()
         for name, (weight, gradient) in self.outlines.samples.items():
             own = weight._replace(values=next(values))
             if gradient is not None:
@@ -188,15 +206,14 @@ class PackedSamples(NamedTuple):
 def pack_samples(samples: SamplesByName) -> PackedSamples:
     """Join the values of the samples of parameters and gradients."""
     values = list[Tensor]()
-    emptied = dict[str, tuple[PendingSample, PendingSample | None]]()
+    emptied = dict[str, _Samples]()
     for name, (weight, gradient) in samples.items():
         values.append(weight.values)
-        left = PendingSample(_TAKEN, weight.total)
-        if gradient is None:
-            emptied[name] = (left, None)
-        else:
+        weight = weight._replace(values=_TAKEN)
+        if gradient is not None:
             values.append(gradient.values)
-            emptied[name] = (left, PendingSample(_TAKEN, gradient.total))
+            gradient = gradient._replace(values=_TAKEN)
+        emptied[name] = (weight, gradient)
     joined = packed(values)
     outlines = SampleOutlines(joined._replace(pieces=()), emptied)
     return PackedSamples(joined.pieces, outlines)

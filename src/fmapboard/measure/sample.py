@@ -64,11 +64,16 @@ def samples(tensors: Sequence[Tensor], scale: Tensor | None = None) -> list[Pend
 
     def final(joined: Tensor) -> Tensor:
         wide = joined if joined.dtype == torch.float64 else joined.float()
-        return wide if scale is None else wide.div_(scale.to(wide.device))
+        if scale is None:
+            return wide
+        return wide.div_(scale.to(wide.device))
 
-    copies = packed([_taken(tensor) for tensor in tensors], final).split()
-    both = zip(copies, tensors, strict=True)
-    return [PendingSample(values, tensor.numel()) for values, tensor in both]
+    taken = [_taken(tensor) for tensor in tensors]
+    copies = packed(taken, final).split()
+    result = []
+    for values, tensor in zip(copies, tensors, strict=True):
+        result.append(PendingSample(values, tensor.numel()))
+    return result
 
 
 def _taken(tensor: Tensor) -> Tensor:
@@ -81,5 +86,8 @@ def _taken(tensor: Tensor) -> Tensor:
     else:
         order = sorted(range(tensor.dim()), key=tensor.stride, reverse=True)
         flat = tensor.permute(order).reshape(-1)
-    stride = coprime(ceil_div(tensor.numel(), SAMPLE_SIZE), tensor.shape)
-    return flat[::stride] if stride > 1 else flat
+    least = ceil_div(tensor.numel(), SAMPLE_SIZE)
+    stride = coprime(least, tensor.shape)
+    if stride <= 1:
+        return flat
+    return flat[::stride]

@@ -44,14 +44,17 @@ def gain(found: Attribution) -> float:
 
 def negligible(found: Sequence[Attribution]) -> list[bool]:
     """For each attribution of a step, True if it is not to be drawn."""
-    gains = [gain(one) for one in found]
+    gains = [gain(attribution) for attribution in found]
     largest: dict[int, float] = {}
-    for one, own in zip(found, gains, strict=True):
-        largest[one.sample] = max(largest.get(one.sample, 0.0), 0.0 if np.isnan(own) else own)
-    return [
-        not own * one.batch > NEGLIGIBLE or own <= NEGLIGIBLE_OF_LARGEST * largest[one.sample]
-        for one, own in zip(found, gains, strict=True)
-    ]
+    for attribution, own in zip(found, gains, strict=True):
+        known = largest.get(attribution.sample, 0.0)
+        largest[attribution.sample] = max(known, own)  # the known one if its own is NaN
+    result = []
+    for attribution, own in zip(found, gains, strict=True):
+        is_noise = not own * attribution.batch > NEGLIGIBLE
+        least = NEGLIGIBLE_OF_LARGEST * largest[attribution.sample]
+        result.append(is_noise or own <= least)
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,42 +84,53 @@ def attributions(
     Returns:
         The state after this step; the pictures; the norms of gradients by tag; and the records.
     """
-    judged = list(zip(data.attributions, negligible(data.attributions), strict=True))
-    pictures, norms, records = [], {}, []
+    are_negligible = negligible(data.attributions)
+    pictures = []
+    norms = {}
+    records = []
     below: dict[int, Floats] = {}  # of each sample, shared by its layers
-    for one, is_negligible in judged:
-        name = tags.attribution(one.layer_call.label, one.sample)
-        norms[prefix + tags.of(tags.ATTRIBUTION_GRADIENT, name)] = one.gradient
-        if one.image is None:
+    for found, is_negligible in zip(data.attributions, are_negligible, strict=True):
+        sample = found.sample
+        name = tags.attribution(found.layer_call.label, sample)
+        norms[prefix + tags.of(tags.ATTRIBUTION_GRADIENT, name)] = found.gradient
+        if found.image is None:
             continue
-        if one.sample not in below:
-            below[one.sample] = dimmed(one.image, side)
-        picture = heat_over(below[one.sample], None if is_negligible else one.heat)
+        if sample not in below:
+            below[sample] = dimmed(found.image, side)
+        heat = None if is_negligible else found.heat
+        picture = heat_over(below[sample], heat)
         tag = prefix + tags.of(tags.ATTRIBUTION, name)
-        text = _describe(one, is_negligible=is_negligible)
+        text = _describe(found, is_negligible=is_negligible)
         pictures.append(TaggedPictures(tag, "attribution", (picture,), None, text))
         if name not in state.begun:
             state = replace(state, begun=state.begun | {name})
-            records.append(
-                _first(f"{prefix}{tags.FIRST_ATTRIBUTION}{name}", data.step, one, picture)
-            )
+            first_tag = f"{prefix}{tags.FIRST_ATTRIBUTION}{name}"
+            records.append(_first(first_tag, data.step, found, picture))
     return state, pictures, norms, records
 
 
 def _first(tag: str, step: int, found: Attribution, picture: Picture) -> TabRecord:
-    layer_call = found.layer_call
+    whose = "loss"
+    if found.score:
+        whose = "score"
+    elif found.of_probe:
+        whose = "probe"
     header = {
-        **{name: getattr(layer_call, name) for name in ("layer", "type", "position")},
+        "layer": found.layer_call.layer,
+        "type": found.layer_call.type,
+        "position": found.layer_call.position,
         "size": list(found.heat.shape),
-        "of": "score" if found.score else "probe" if found.of_probe else "loss",
+        "of": whose,
         "step": step,
         "gradient": found.gradient if np.isfinite(found.gradient) else None,
     }
-    return TabRecord(tag, pack(header, {}, [png.encode(picture)]))
+    blobs = pack(header, {}, [png.encode(picture)])
+    return TabRecord(tag, blobs)
 
 
 def _describe(found: Attribution, *, is_negligible: bool) -> str:
-    layer_call, (height, width) = found.layer_call, found.heat.shape
+    layer_call = found.layer_call
+    height, width = found.heat.shape
     why = " (map negligible: grey)" if is_negligible else ""
     layer = f"attribution of `{plain(layer_call.label)}` ({layer_call.type}), {height}×{width}: "
     if found.score:
@@ -134,4 +148,9 @@ def _describe(found: Attribution, *, is_negligible: bool) -> str:
             f"`{tags.ATTRIBUTION_GRADIENT}/`"
         )
     bright = f"{layer}where it is bright, a larger activation {effect}"
-    return "; ".join(filter(None, [bright, method, size, str(found.passes), LEGEND]))
+    parts = [bright, method, size]
+    passes = str(found.passes)
+    if passes:
+        parts.append(passes)
+    parts.append(LEGEND)
+    return "; ".join(parts)
