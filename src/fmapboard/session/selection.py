@@ -16,13 +16,13 @@ from torch.optim.optimizer import Optimizer
 from fmapboard.capture.collector import ActivationCollector
 from fmapboard.capture.gradient_sums import leaves_behind
 from fmapboard.capture.guard import Guard
+from fmapboard.capture.isolation import is_settled
 from fmapboard.capture.module_calls import untraced
 from fmapboard.capture.passes import Decision, Moment, PassEvent, Progress
 from fmapboard.gradients.loss_scale import LossScale
 from fmapboard.gradients.optimizers import parameters_of
 from fmapboard.gradients.reader import GradientReader
 from fmapboard.gradients.touched import GradientMarks
-from fmapboard.measure.thread_count import is_settled
 from fmapboard.model.layers import WatchedLayers
 from fmapboard.model.tensors import tensors
 
@@ -285,7 +285,7 @@ class PassSelection:
         finds_input: find what learns in front of a model that is not frozen.
         learned: leaf tensors in front of the model, by ``id``: an image, or weights.
         is_in_new_thread: a pass began in a thread in which torch has yet to set its number of
-            threads, so that the step is not logged (see ``measure.thread_count``).
+            threads, so that the step is not logged (see ``capture.isolation``).
     """
 
     def __init__(

@@ -14,6 +14,7 @@ from fmapboard.capture.attribution import AttributionLayers, AttributionPass
 from fmapboard.capture.collector import ActivationCollector
 from fmapboard.capture.guard import Guard, MemoryPressure, Stopwatch
 from fmapboard.capture.hooks import HookRegistry
+from fmapboard.capture.isolation import is_settled
 from fmapboard.capture.kernels import read_kernels
 from fmapboard.capture.module_calls import is_compile_used
 from fmapboard.capture.passes import CaptureListener, Hooked, Side
@@ -26,7 +27,6 @@ from fmapboard.gradients.reader import GradientReader, PendingParameters
 from fmapboard.measure.layout import Sequences
 from fmapboard.measure.merge_ranks import RankExchange
 from fmapboard.measure.reducer import Reducer
-from fmapboard.measure.thread_count import is_settled
 from fmapboard.model.distributed import are_flattened, is_sharded, rank
 from fmapboard.model.layers import Layers, scripted_warning, unwrap
 from fmapboard.options import Options

@@ -13,7 +13,7 @@ from fmapboard.capture.attribution import PendingAttributions
 from fmapboard.capture.collector import ActivationCollector
 from fmapboard.capture.guard import CONSEQUENCE
 from fmapboard.capture.inputs import PendingInputImage
-from fmapboard.capture.isolation import aside
+from fmapboard.capture.isolation import aside, settle
 from fmapboard.capture.kernels import PendingKernels
 from fmapboard.capture.transfer import Transfer
 from fmapboard.errors import WarnOnce
@@ -32,7 +32,6 @@ from fmapboard.measure.packing import (
     reduce_together,
 )
 from fmapboard.measure.reducer import PendingMeasurement, joined
-from fmapboard.measure.thread_count import settle
 from fmapboard.model.tensors import tensors
 from fmapboard.records import LayerMeasurement, Parameter, StepData
 from fmapboard.session.facts import PendingFacts

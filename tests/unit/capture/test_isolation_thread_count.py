@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from fmapboard.measure import thread_count
+from fmapboard.capture import isolation
 
 
 @pytest.mark.parametrize(("counts", "expected"), [((0, 1), True), ((1, 1), False), ((), True)])
@@ -17,6 +17,6 @@ def test_a_new_thread_is_settled_if_one_of_the_openmp_runtimes_has_torchs_number
 ) -> None:
     number = torch.get_num_threads()
     runtimes = [SimpleNamespace(get_num_threads=lambda n=number + c: n) for c in counts]
-    monkeypatch.setattr(thread_count, "openmp_runtimes", lambda: runtimes)
+    monkeypatch.setattr(isolation, "openmp_runtimes", lambda: runtimes)
     with ThreadPoolExecutor(1) as new_thread:
-        assert new_thread.submit(thread_count.is_settled).result() is expected
+        assert new_thread.submit(isolation.is_settled).result() is expected
