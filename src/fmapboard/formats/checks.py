@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from itertools import islice
 from typing import Any, Literal
 
 from fmapboard.formats.tab_records import read_json, reading, stored, typed, write_json
@@ -57,7 +58,8 @@ class StoredChecks:
 
 
 _STORED_AS = {"class_": "class", "since_step": "since"}
-_KEYS = {each.name: _STORED_AS.get(each.name, each.name) for each in fields(StoredFinding)}
+_NAMES = [entry.name for entry in fields(StoredFinding)]
+_KEYS = {name: _STORED_AS.get(name, name) for name in _NAMES}
 """Field -> its key in the blob."""
 
 
@@ -69,9 +71,16 @@ def pack_checks(
 ) -> tuple[bytes, ...]:
     """The blob of a record; of each finding, the fields of `StoredFinding` are stored."""
     listed = []
-    for each in list(findings)[:_MAX_FINDINGS]:
-        kept = replace(each, parameters=each.parameters[:MAX_NAMES], value=_finite(each.value))
-        listed.append({key: stored(getattr(kept, name)) for name, key in _KEYS.items()})
+    for finding in islice(findings, _MAX_FINDINGS):
+        parameters = finding.parameters[:MAX_NAMES]
+        value = finding.value
+        if value is not None:
+            value = float(value) if math.isfinite(value) else None
+        kept = replace(finding, parameters=parameters, value=value)
+        entry = {}
+        for name, key in _KEYS.items():
+            entry[key] = stored(getattr(kept, name))
+        listed.append(entry)
     record: dict[str, Any] = {"findings": listed}
     if not_checked is not None:
         record["not_checked"] = stored(dict(not_checked))
@@ -93,14 +102,15 @@ def unpack_checks(blob: bytes | None) -> StoredChecks:
         listed = whole["findings"]
         if not isinstance(listed, list) or len(listed) > _MAX_FINDINGS:
             raise TypeError(f"expected a list of at most {_MAX_FINDINGS} findings")
-        missing = {"follows": ""}  # in records of earlier writers
-        by_field = [{n: {**missing, **raw}[key] for n, key in _KEYS.items()} for raw in listed]
-        found = [typed(StoredFinding, raw) for raw in by_field]
-        known = {"not_checked": whole.get("not_checked"), "off": whole.get("off", [])}
-        known["no_loss"] = whole.get("no_loss", {})
+        found = []
+        for raw in listed:
+            entry = {"follows": "", **raw}  # missing in records of earlier writers
+            by_field = {name: entry[key] for name, key in _KEYS.items()}
+            found.append(typed(StoredFinding, by_field))
+        known = {
+            "not_checked": whole.get("not_checked"),
+            "off": whole.get("off", []),
+            "no_loss": whole.get("no_loss", {}),
+        }
         checks: StoredChecks = typed(StoredChecks, known)
         return replace(checks, findings=tuple(found))
-
-
-def _finite(value: float | None) -> float | None:
-    return None if value is None or not math.isfinite(value) else float(value)

@@ -133,8 +133,10 @@ class FirstNonfinite:
     def text(self) -> str:
         """How many values were found and where, in markdown."""
         least = "" if self.counted else "at least "
-        of = f" of {self.total:,}" if self.total else ""
-        return f"first non-finite values: {least}{self.found}{of} in the {self.where}"
+        count = f"{least}{self.found}"
+        if self.total:
+            count += f" of {self.total:,}"
+        return f"first non-finite values: {count} in the {self.where}"
 
 
 def plain(name: str) -> str:
@@ -330,7 +332,8 @@ def pack_training_facts(found: TrainingFacts) -> tuple[bytes, ...]:
     """
     raw: dict[str, Any] = {}
     left_out = dict(found.left_out)
-    for name in (each.name for each in fields(found)):
+    for field_ in fields(found):
+        name = field_.name
         value = getattr(found, name)
         most = {"eval_modules": MAX_EVAL_MODULES, "outputs": MAX_OUTPUTS}.get(name, MAX_NAMES)
         if isinstance(value, (tuple, Mapping)):

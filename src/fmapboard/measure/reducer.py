@@ -112,7 +112,8 @@ class PendingMeasurement(NamedTuple):
         averaged = None
         if drawn.extremes is not None:
             lo, hi = drawn.extremes
-            low, high = _wide(lo).astype(np.float64), _wide(hi).astype(np.float64)
+            low = _wide(lo).astype(np.float64)
+            high = _wide(hi).astype(np.float64)
             averaged = Averaged(drawn.block, low, high)
         return self.quantize(
             (self.layer_call.label, self.kind),

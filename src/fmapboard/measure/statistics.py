@@ -298,8 +298,9 @@ def _plane_moments(read: list[_PlaneSums], sizes: list[int]) -> _PlaneMoments:
 
 def _sum_of_squares(norms: _Array) -> Floats:
     """Sum of squares f64 [...] of each plane, from the norms [..., runs] of its runs."""
-    squares: Floats = np.square(norms, dtype=np.float64)
-    return squares.sum(-1)
+    squares = np.square(norms, dtype=np.float64)
+    sums: Floats = squares.sum(-1)
+    return sums
 
 
 def _concatenated(arrays: list[_Array]) -> Floats:
@@ -515,8 +516,9 @@ def _cancels(lo: _Array, hi: _Array, sums: _Array, norms: _Array, size: int) -> 
     squares = np.square(norms).sum(2, dtype=np.float64)
     squared_sums = np.square(sums, dtype=np.float64)
     # Var < k mean², in terms of the sums: S * squares < (1 + k) * sum².
-    near: _Array = size * squares < (1.0 + _CANCELLATION) * squared_sums
-    return near & (lo != hi)
+    near = size * squares < (1.0 + _CANCELLATION) * squared_sums
+    cancels: _Array = near & (lo != hi)
+    return cancels
 
 
 def _norms(planes: Tensor) -> Tensor:

@@ -154,7 +154,8 @@ class SummaryWriterAdapter:
         try:
             join_mlflow_run(self._mlflow_run)
             file = self._writer._get_file_writer()
-            summary = self._message("Summary").FromString(b"".join(self._encode(step)))
+            encoded = b"".join(self._encode(step))
+            summary = self._message("Summary").FromString(encoded)
             file.add_summary(summary, global_step=step.step, walltime=step.wall_time)
         except Exception:
             self._encode = Encoder()  # the lost step may have had the tags' metadata
@@ -163,7 +164,8 @@ class SummaryWriterAdapter:
     @property
     def log_dir(self) -> Any:
         """The directory that the user's SummaryWriter writes to, as it has it."""
-        return getattr(self._writer, "log_dir", None) or getattr(self._writer, "logdir", None)
+        log_dir = getattr(self._writer, "log_dir", None)
+        return log_dir or getattr(self._writer, "logdir", None)
 
     @property
     def is_closed(self) -> bool:
@@ -176,7 +178,8 @@ class SummaryWriterAdapter:
         package = "tensorboard.compat.proto"
         if any(module.startswith("tensorboardX") for module in modules):
             package = "tensorboardX.proto"
-        return getattr(import_module(f"{package}.{kind.lower()}_pb2"), kind)
+        messages = import_module(f"{package}.{kind.lower()}_pb2")
+        return getattr(messages, kind)
 
     def flush(self) -> None:
         """Flush the user's SummaryWriter."""
@@ -246,24 +249,28 @@ class Encoder:
 
     def _image(self, frames: summary_pb2.Summary, tagged: TaggedPictures) -> list[bytes]:
         """A Summary field in parts; ``frames`` provides the memory for small messages."""
-        pngs = [png.encode(picture) for picture in tagged.samples]
         height, width = tagged.samples[0].pixels.shape[:2]
+        sides = (str(width).encode(), str(height).encode())
         value = frames.value.add(tag=tagged.tag)
         tensor = frames.value.add().tensor
-        _put_strings(tensor, (str(width).encode(), str(height).encode()), 2 + len(pngs))
+        _put_strings(tensor, sides, 2 + len(tagged.samples))
         if self._is_new(tagged.tag):
             _describe(value, image_metadata, _BLOBS, tagged.description)
-        strings = [part for data in pngs for part in field(_STRING, data)]
+        strings = list[bytes]()
+        for picture in tagged.samples:
+            strings += field(_STRING, png.encode(picture))
         tensors = field(_TENSOR, tensor.SerializeToString(), *strings)
         return field(_VALUE, value.SerializeToString(), *tensors)
 
     def _histogram(self, value: summary_pb2.Summary.Value, histogram: Histogram) -> None:
         rows = _EMPTY
         if histogram.counts.size:
-            ends = histogram.edges[:-1], histogram.edges[1:]
-            rows = np.stack([*ends, histogram.counts], axis=1)  # [buckets, 3]
+            left = histogram.edges[:-1]
+            right = histogram.edges[1:]
+            rows = np.stack([left, right, histogram.counts], axis=1)  # [buckets, 3]
+        little_endian = rows.astype("<f8", order="C")
         value.tensor.dtype = types_pb2.DT_DOUBLE
-        value.tensor.tensor_content = rows.astype("<f8", order="C").tobytes()
+        value.tensor.tensor_content = little_endian.tobytes()
         _put_shape(value.tensor, *rows.shape)
         if self._is_new(value.tag):
             _describe(value, histogram_metadata, _TENSORS)
@@ -291,9 +298,8 @@ def _describe(
     value: summary_pb2.Summary.Value, plugin: Any, data_class: Any, description: str = ""
 ) -> None:
     """Set the metadata by which a plugin of TensorBoard finds its series."""
-    value.metadata.CopyFrom(
-        plugin.create_summary_metadata(display_name="", description=description)
-    )
+    metadata = plugin.create_summary_metadata(display_name="", description=description)
+    value.metadata.CopyFrom(metadata)
     value.metadata.data_class = data_class
 
 
@@ -316,10 +322,9 @@ def _layout() -> summary_pb2.Summary.Value:
     chart = layout_pb2.Chart(title="all layers", multiline=lines)
     category = layout_pb2.Category(title="Gradient norms", chart=[chart])
     layout = layout_pb2.Layout(category=[category])
+    serialized = layout.SerializeToString()
     return summary_pb2.Summary.Value(
         tag=custom_scalar_metadata.CONFIG_SUMMARY_TAG,
         metadata=custom_scalar_metadata.create_summary_metadata(),
-        tensor=tensor_pb2.TensorProto(
-            dtype=types_pb2.DT_STRING, string_val=[layout.SerializeToString()]
-        ),
+        tensor=tensor_pb2.TensorProto(dtype=types_pb2.DT_STRING, string_val=[serialized]),
     )
