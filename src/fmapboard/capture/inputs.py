@@ -124,8 +124,10 @@ def image_batch(arguments: Any, *, sequences: bool, depth: int | None = None) ->
             batch = tensor[None]  # [1, C, H, W]
         if batch.dim() not in (4, 5):
             continue
-        if batch.shape[1] in (1, 3):
-            return as_pictures(batch, depth)[0]
+        channels = batch.shape[1]
+        if channels in (1, 3):
+            pictures, _, _ = as_pictures(batch, depth)
+            return pictures
     return None
 
 
@@ -168,8 +170,7 @@ class PendingBatch(NamedTuple):
         sums = [part.cpu().numpy() for part in self.sums]
         rows = np.concatenate(sums, axis=1, dtype=np.int64)
         keys = [row.tobytes() for row in rows]
-        pairs = _pairs(keys)
-        return Compared(tuple(constant), pairs, _digest_of(keys))
+        return _compared_by(keys, constant)
 
 
 def compared(batch: Tensor) -> PendingBatch:
@@ -202,8 +203,9 @@ def _sums(flat: Tensor) -> tuple[Tensor, Tensor]:
     The first leaves out the last P % k values, the second the first P % (k + 1).
     """
     nbytes = flat.element_size()
-    whole = _INTEGERS.get(nbytes)
-    bits = flat if whole is None else flat.view(whole)
+    bits = flat
+    if nbytes in _INTEGERS:
+        bits = flat.view(_INTEGERS[nbytes])
     wide = torch.int64 if nbytes == 8 else torch.int32
     count, size = flat.shape
     k = max(1, math.isqrt(size))
@@ -234,8 +236,9 @@ def _on_cpu(images: Tensor) -> Compared:
             constant.append(number)
     rows = grid.reshape(len(grid), -1)
     keys = _keys(images, rows)
-    pairs = sorted(_pairs(keys))
-    return Compared(tuple(constant), tuple(pairs), _digest_of(keys))
+    found = _compared_by(keys, constant)
+    in_order = sorted(found.identical or ())
+    return found._replace(identical=tuple(in_order))
 
 
 def _keys(images: Tensor, rows: npt.NDArray[np.float64]) -> list[bytes]:
@@ -250,18 +253,14 @@ def _keys(images: Tensor, rows: npt.NDArray[np.float64]) -> list[bytes]:
     return keys
 
 
-def _digest_of(keys: list[bytes]) -> str:
-    joined = b"".join(sorted(keys))
-    digest = hashlib.blake2b(joined, digest_size=8)
-    return digest.hexdigest()
-
-
-def _pairs(keys: list[bytes]) -> tuple[tuple[int, int], ...]:
-    """The first index of each key with each later one."""
+def _compared_by(keys: list[bytes], constant: list[int]) -> Compared:
+    """What is known of images by keys that are equal for equal images."""
     firsts: dict[bytes, int] = {}
     pairs = []
     for number, key in enumerate(keys):
         first = firsts.setdefault(key, number)
         if first != number:
             pairs.append((first, number))
-    return tuple(pairs)
+    joined = b"".join(sorted(keys))
+    digest = hashlib.blake2b(joined, digest_size=8)
+    return Compared(tuple(constant), tuple(pairs), digest.hexdigest())

@@ -120,7 +120,8 @@ class CallWatch:
             self._displaced = weakref.ref(function, self._place_again)
             vars(module)[self._slot] = function
         elif self._allows_hooks:
-            begins, ends = FallbackHook(self, begins=True), FallbackHook(self, begins=False)
+            begins = FallbackHook(self, begins=True)
+            ends = FallbackHook(self, begins=False)
             self._handles = (
                 module.register_forward_pre_hook(begins, prepend=True, with_kwargs=True),
                 module.register_forward_hook(ends, with_kwargs=True),

@@ -163,7 +163,7 @@ class _Refusal(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has
         """Refuse no more; does nothing if this mode is not active."""
         for place in range(torch._C._len_torch_dispatch_stack()):
             if torch._C._get_dispatch_stack_at(place) is self:
-                self.__exit__(None, None, None)  # type: ignore[no-untyped-call]  # torch
+                self.__exit__(None, None, None)
                 return
 
 

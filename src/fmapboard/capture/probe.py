@@ -38,8 +38,8 @@ def attributions_of(
     loss: Callable[[Any], Tensor],
     layers: AttributionLayers,
     guard: Guard,
-    normalization: Normalization | None = None,
     *,
+    normalization: Normalization | None = None,
     keeps_parameters: bool = False,
 ) -> PendingAttributions:
     """The attribution of a loss in one pass of the model in eval mode.
@@ -199,7 +199,7 @@ class ProbePass:
             self._mean_loss,
             self._attributed,
             self._guard,
-            self._options.normalization,
+            normalization=self._options.normalization,
             keeps_parameters=True,
         )
         return found._replace(of_probe=True)

@@ -97,7 +97,8 @@ class Twin:
             self._memo[number] = empty = self._empty_copy(module)
             return empty
         if isinstance(module, torch.jit.ScriptModule):
-            self._memo[number] = scripted = self._copied(module, kind.__name__)
+            scripted: nn.Module = self._copied(module, kind.__name__)
+            self._memo[number] = scripted
             return scripted
         self._originals[number] = module
         self._memo[number] = empty = nn.Module.__new__(kind)
@@ -114,8 +115,9 @@ class Twin:
                 self._memo[id(value)] = self._hooks(value, kind)
             elif name == "_parameters":
                 for parameter in value.values():
-                    if parameter is not None and not is_lazy(parameter):
-                        self._memo[id(parameter)] = parameter
+                    if parameter is None or is_lazy(parameter):
+                        continue
+                    self._memo[id(parameter)] = parameter
             elif name != "_modules" and type(value) not in _CONSTANTS:
                 self._share_tensors(value)
 
@@ -135,7 +137,9 @@ class Twin:
         if not tensor.is_leaf or not _is_plain(tensor):
             return not (tensor.is_leaf and tensor.requires_grad)
         memory = tensor.untyped_storage()
-        return memory.nbytes() == tensor.nbytes or memory._cdata in self._clones
+        if memory.nbytes() == tensor.nbytes:
+            return True
+        return memory._cdata in self._clones
 
     def _clone(self, tensor: Tensor) -> Tensor:
         """A copy of a tensor; those of tensors that share their memory share theirs."""
@@ -183,8 +187,10 @@ class Twin:
             elif value_kind in _CONTAINERS and not value:
                 own[name] = self._memo[id(value)] = value_kind()
             elif name == "_modules":
-                children = value.items()
-                own[name] = {key: self._memo.get(id(child)) for key, child in children}
+                children = {}
+                for key, child in value.items():
+                    children[key] = self._memo.get(id(child))
+                own[name] = children
             elif name not in _LEFT_OUT:
                 where = f"{kind}.{name}"
                 eager = _uncompiled(value)
@@ -222,7 +228,8 @@ class Twin:
                 if shared and id(item) in self._originals:
                     return True
             elif isinstance(item, types.FunctionType):
-                waiting += [(held, True) for held in _held_by(item)]
+                held = _held_by(item)
+                waiting += [(part, True) for part in held]
             elif isinstance(item, types.MethodType):
                 waiting.append((item.__func__, True))
                 waiting.append((item.__self__, shared))

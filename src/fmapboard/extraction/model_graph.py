@@ -88,8 +88,7 @@ def graph(model: nn.Module, x: Any, *, forward_kwargs: Mapping[str, Any] | None 
     """
     check_model(model)
     root = unwrap(model)
-    is_uninitialized = any(map(is_lazy, root.parameters()))
-    if is_uninitialized:
+    if any(map(is_lazy, root.parameters())):
         raise ConfigurationError("the model has lazy parameters: run it once before graph()")
     args = positional(x)
     kwargs = dict(forward_kwargs or {})

@@ -492,8 +492,9 @@ class Intervention:
                 '{"layer1.0.conv1": fmapboard.silence([3, 17])}'
             )
         for key, changes in given.items():
-            is_several = isinstance(changes, (list, tuple))
-            several: Sequence[Any] = changes if is_several else [changes]
+            several: Sequence[Any] = [changes]
+            if isinstance(changes, (list, tuple)):
+                several = changes
             selected = self._selected(where, key)
             for name, module in selected.items():
                 for change in several:

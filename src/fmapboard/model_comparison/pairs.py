@@ -20,7 +20,11 @@ Partners = dict[int, int]
 
 def in_both(pairs: Iterable[Pair]) -> list[tuple[LayerCall, LayerCall]]:
     """The calls that both models have."""
-    return [(first, second) for first, second in pairs if first and second]
+    both = []
+    for first, second in pairs:
+        if first is not None and second is not None:
+            both.append((first, second))
+    return both
 
 
 def paired(first: Calls, second: Calls) -> list[Pair]:
@@ -54,7 +58,8 @@ def _name(call: TracedCall) -> Hashable:
 
 
 def _shapes(call: TracedCall) -> Hashable:
-    return tuple(shape for _, shape in call.returned or ())
+    returned = call.returned or ()
+    return tuple(shape for _, shape in returned)
 
 
 def _unique_names(first: Calls, second: Calls, known: Partners) -> Partners:
@@ -94,9 +99,9 @@ def _in_order(
     for end_i, end_j in ends:
         mine = [i for i in range(start_i, end_i) if i not in known]
         others = [j for j in range(start_j, end_j) if j not in taken]
-        matcher = SequenceMatcher(autojunk=False)
-        matcher.set_seq1([keys[i] for i in mine])
-        matcher.set_seq2([other_keys[j] for j in others])
+        keys_a = [keys[i] for i in mine]
+        keys_b = [other_keys[j] for j in others]
+        matcher = SequenceMatcher(None, keys_a, keys_b, autojunk=False)
         for block in matcher.get_matching_blocks():
             partners = others[block.b : block.b + block.size]
             own = mine[block.a : block.a + block.size]

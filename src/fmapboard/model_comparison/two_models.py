@@ -220,8 +220,9 @@ def _drawn_layers(
         start = max(place - 1, 0)
         near = labels[start : place + 2]  # the place itself is no label
     for call, _ in pairs:
-        is_near = call is not None and call.label in near
-        if is_near and call.layer not in names:
+        if call is None or call.label not in near:
+            continue
+        if call.layer not in names:
             names.append(call.layer)
     return names
 
