@@ -17,7 +17,9 @@ from fmapboard.cli.options import EXISTING, HELP, ExampleGroup, command, options
 from fmapboard.cli.run_dirs import Directory
 from fmapboard.errors import CaptureError, FmapboardError, error_text, escaped
 
-_USAGE, _FAILED, _INTERRUPTED = 2, 1, 130
+_FAILED = 1
+_USAGE = 2
+_INTERRUPTED = 130
 
 COMMON = (
     *("--model", "--weights", "--checkpoint", "--logdir", "--out", "--html", "--layers"),
@@ -120,7 +122,8 @@ def docs(page: str | None) -> None:
     name="report",
 )
 @click.argument("runs", nargs=-1, required=True, type=EXISTING, metavar="RUN...")
-@options_of("write_report", "out", "steps", "layers", "max_mb", "inputs")
+@options_of("write_report", "out", "steps", "layers")
+@options_of("write_report", "max_mb", "inputs")
 def report_command(**options: Any) -> None:
     """Write the Feature maps tab of each RUN directory into one HTML file.
 
@@ -139,7 +142,8 @@ def report_command(**options: Any) -> None:
     common=COMMON,
 )
 @click.argument("images", nargs=-1, type=EXISTING)
-@options_of("ModelRequest", "spec", "model_args", "forward_args", "inputs", "weights")
+@options_of("ModelRequest", "spec", "model_args", "forward_args")
+@options_of("ModelRequest", "inputs", "weights")
 @click.option(
     "--checkpoint",
     type=EXISTING,
@@ -147,11 +151,13 @@ def report_command(**options: Any) -> None:
     "'ckpt_*.pt' makes one step per checkpoint.",
 )
 @options_of("ModelRequest", "checkpoint_key")
-@options_of("visualize", "log_dir", "out", "html", "step", "layers")
+@options_of("visualize", "log_dir", "out", "html")
+@options_of("visualize", "step", "layers")
 @options_of("visualize_images", "only_list")
 @options_of("ModelRequest", *PREPROCESSING)
 @options_of("visualize_images", "samples")
-@options_of("visualize", "batch_size", "colormap", "scale", "depth", "labels", "kernels")
+@options_of("visualize", "batch_size", "colormap", "scale")
+@options_of("visualize", "depth", "labels", "kernels")
 @options_of("visualize", "attribution", "target")
 @options_of("visualize", "effective")
 @options_of("ModelRequest", "device")
@@ -167,7 +173,8 @@ def visualize(**options: Any) -> None:
     from fmapboard.imaging.models.request import ModelRequest
     from fmapboard.imaging.visualize import Drawing
 
-    request, drawing = taken(ModelRequest, options), taken(Drawing, options)
+    request = taken(ModelRequest, options)
+    drawing = taken(Drawing, options)
     visualize_images(request, drawing, **options)
 
 
@@ -215,8 +222,10 @@ def diff_command(**options: Any) -> int:
 )
 @click.argument("images", nargs=-1, required=True, type=EXISTING)
 @click.option("--model", "spec", required=True, help="The network: as --model of visualize.")
-@options_of("ModelRequest", "model_args", "forward_args", "weights", "checkpoint", "checkpoint_key")
-@options_of("patches", "layers", "k", "channels", "one_per_image", "log_dir", "out", "step")
+@options_of("ModelRequest", "model_args", "forward_args")
+@options_of("ModelRequest", "weights", "checkpoint", "checkpoint_key")
+@options_of("patches", "layers", "k", "channels", "one_per_image")
+@options_of("patches", "log_dir", "out", "step")
 @options_of("ModelRequest", *PREPROCESSING)
 @options_of("patches", "batch_size")
 @options_of("ModelRequest", "device")

@@ -9,7 +9,7 @@ import ast
 import functools
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from importlib import resources
 from pathlib import Path
@@ -47,16 +47,17 @@ class ExampleCommand(click.Command):
         if not self.common:
             super().format_options(ctx, formatter)
             return
-        options = [one for one in self.get_params(ctx) if isinstance(one, click.Option)]
-        shown = [(one.opts[0], one.get_help_record(ctx)) for one in options]
-        records = {flag: record for flag, record in shown if record}
+        records: dict[str, tuple[str, str]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None and isinstance(parameter, click.Option):
+                records[parameter.opts[0]] = record
+        common = [records[flag] for flag in self.common]
         others = [record for flag, record in records.items() if flag not in self.common]
-        for title, rows in (
-            ("Common options", [records[flag] for flag in self.common]),
-            ("All other options", others),
-        ):
-            with formatter.section(title):
-                formatter.write_dl(rows)
+        with formatter.section("Common options"):
+            formatter.write_dl(common)
+        with formatter.section("All other options"):
+            formatter.write_dl(others)
 
 
 class ExampleGroup(ExampleCommand, click.Group):
@@ -74,7 +75,8 @@ def command(
         name: Its name; None for that of the function.
         common: Flags of the options to list first.
     """
-    kind = type("Command", (ExampleCommand,), {"example": example, "common": tuple(common)})
+    attributes = {"example": example, "common": tuple(common)}
+    kind = type("Command", (ExampleCommand,), attributes)
     return click.command(name, cls=kind, context_settings=HELP, short_help=short_help)
 
 
@@ -83,7 +85,8 @@ class Palette(click.Choice):  # type: ignore[type-arg]  # generic since click 8.
 
     def convert(self, value: Any, *context: Any) -> Any:
         """Return the palette's name."""
-        return super().convert("grey" if value == "gray" else value, *context)
+        name = "grey" if value == "gray" else value
+        return super().convert(name, *context)
 
 
 T = TypeVar("T")
@@ -99,8 +102,11 @@ def taken(kind: type[T], options: dict[str, Any]) -> T:
         >>> taken(ModelRequest, options).spec, options
         ('resnet34', {'kernels': True})
     """
-    names = [one.name for one in fields(kind) if one.name in options]  # type: ignore[arg-type]  # a dataclass
-    return kind(**{name: options.pop(name) for name in names})
+    given = {}
+    for field in fields(kind):  # type: ignore[arg-type]  # a dataclass
+        if field.name in options:
+            given[field.name] = options.pop(field.name)
+    return kind(**given)
 
 
 EXISTING = click.Path(path_type=Path)
@@ -122,8 +128,9 @@ def _numbers(text: str, *, positive: bool = False) -> tuple[float, ...]:
     Raises:
         click.BadParameter: They are no numbers, or on the scale of 0 to 255.
     """
+    parts = re.split(r"[\s,]+", text.strip("[]() "))
     try:
-        numbers = tuple(map(float, re.split(r"[\s,]+", text.strip("[]() "))))
+        numbers = tuple(float(part) for part in parts)
     except ValueError:
         raise click.BadParameter(
             f"{text!r}: expected numbers with commas and no spaces: 0.5 or 0.485,0.456,0.406"
@@ -131,9 +138,11 @@ def _numbers(text: str, *, positive: bool = False) -> tuple[float, ...]:
     if max(numbers) > 2:
         scaled = ",".join(f"{number / 255:.3g}" for number in numbers)
         raise click.BadParameter(f"{text!r}: expected numbers for pixels from 0 to 1: {scaled}?")
-    if not all(math.isfinite(number) and (number > 0 or not positive) for number in numbers):
-        what = "numbers above 0" if positive else "finite numbers"
-        raise click.BadParameter(f"{text!r}: expected {what}")
+    is_finite = all(math.isfinite(number) for number in numbers)
+    if positive and not (is_finite and min(numbers) > 0):
+        raise click.BadParameter(f"{text!r}: expected numbers above 0")
+    if not is_finite:
+        raise click.BadParameter(f"{text!r}: expected finite numbers")
     return numbers
 
 
@@ -142,10 +151,15 @@ def _size(text: str) -> Size:
     if text.lower() == "none":
         return "none"
     match = re.fullmatch(r"(\d{1,5})(?:[x×,*](\d{1,5}))?", text.strip())
-    sides = [int(side) for side in match.groups() if side] if match else []
+    sides = []
+    if match is not None:
+        sides = [int(side) for side in match.groups() if side]
     if not sides or min(sides) < 1:
         raise click.BadParameter(f"{text!r}: expected px, such as 224 or 480x640, or none")
-    return sides[0] if len(sides) == 1 else (sides[0], sides[1])
+    if len(sides) == 1:
+        return sides[0]
+    height, width = sides
+    return height, width
 
 
 FLAGS: Mapping[str, Mapping[str, Any]] = {
@@ -246,28 +260,38 @@ def arguments_of(name: str) -> Mapping[str, Argument]:
     They are read from the source: importing the function would import torch, which takes seconds.
     """
     source = resources.files("fmapboard").joinpath(FILES[name]).read_text("utf-8")
-    kinds = ast.FunctionDef, ast.ClassDef
-    (node,) = (one for one in ast.parse(source).body if isinstance(one, kinds) and one.name == name)
-    section = re.split(r"\n(?:Args|Attributes):\n", ast.get_docstring(node) or "")[1]
-    texts = dict(re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", section.partition("\n\n")[0], re.M))
-    given: dict[str, tuple[ast.expr | None, ast.expr | None]]
-    if isinstance(node, ast.ClassDef):
-        own = [one for one in node.body if isinstance(one, ast.AnnAssign)]
-        given = {ast.unparse(one.target): (one.annotation, one.value) for one in own}
-    else:
-        positional, few = node.args.args, node.args.defaults
-        defaults = [*[None] * (len(positional) - len(few)), *few, *node.args.kw_defaults]
-        every = zip([*positional, *node.args.kwonlyargs], defaults, strict=True)
-        given = {one.arg: (one.annotation, default) for one, default in every}
-    return {
-        argument: Argument(
-            "" if kind is None else ast.unparse(kind),
-            None if default is None else ast.literal_eval(default),
-            " ".join(texts[argument].split()),
+    (node,) = [node for node in ast.parse(source).body if getattr(node, "name", "") == name]
+    assert isinstance(node, ast.FunctionDef | ast.ClassDef)
+    docstring = ast.get_docstring(node) or ""
+    _, section, *_ = re.split(r"\n(?:Args|Attributes):\n", docstring)
+    listed, _, _ = section.partition("\n\n")
+    texts = dict(re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", listed, re.MULTILINE))
+    found = {}
+    for argument, kind, default in _declared(node):
+        if argument not in texts:
+            continue
+        found[argument] = Argument(
+            type="" if kind is None else ast.unparse(kind),
+            default=None if default is None else ast.literal_eval(default),
+            text=" ".join(texts[argument].split()),
         )
-        for argument, (kind, default) in given.items()
-        if argument in texts
-    }
+    return found
+
+
+def _declared(
+    node: ast.FunctionDef | ast.ClassDef,
+) -> Iterator[tuple[str, ast.expr | None, ast.expr | None]]:
+    """Name, annotation and default of each argument of a function, or field of a dataclass."""
+    if isinstance(node, ast.ClassDef):
+        for field in node.body:
+            if isinstance(field, ast.AnnAssign):
+                yield ast.unparse(field.target), field.annotation, field.value
+        return
+    arguments = [*node.args.args, *node.args.kwonlyargs]
+    required = len(node.args.args) - len(node.args.defaults)
+    defaults = [*[None] * required, *node.args.defaults, *node.args.kw_defaults]
+    for argument, default in zip(arguments, defaults, strict=True):
+        yield argument.arg, argument.annotation, default
 
 
 def options_of(name: str, *arguments: str) -> Decorator:
@@ -289,19 +313,29 @@ def options_of(name: str, *arguments: str) -> Decorator:
 def _option(function: str, name: str) -> Decorator:
     argument = arguments_of(function)[name]
     kind = argument.type.removesuffix(" | None").removeprefix("str | ")
-    of_kind = {"type": _TYPES[kind]} if kind in _TYPES else {}
-    given = {**of_kind, **FLAGS.get(name, {}), **FLAGS.get(f"{function}.{name}", {})}
-    flags = given.pop("flags", (f"--{name.replace('_', '-')}",))
+    given: dict[str, Any] = {}
+    if kind in _TYPES:
+        given["type"] = _TYPES[kind]
+    given.update(FLAGS.get(name, {}))
+    given.update(FLAGS.get(f"{function}.{name}", {}))
+    flag = name.replace("_", "-")
+    flags = given.pop("flags", (f"--{flag}",))
     text = given.pop("help", None) or first_sentence(argument.text)
     if argument.type == "Sequence[str]":
         given["multiple"] = True
     elif argument.type == "bool":
         given["is_flag"] = True
-    elif (default := given.pop("default", argument.default)) is not None:
-        given |= {"default": default, "show_default": True}
-    repeatable = " Repeatable." if given.get("multiple") else ""
-    absent = f"  [default: {given.pop('absent')}]" if "absent" in given else ""
-    return click.option(*flags, name, help=text + repeatable + absent, **given)
+    else:
+        default = given.pop("default", argument.default)
+        if default is not None:
+            given["default"] = default
+            given["show_default"] = True
+    if given.get("multiple"):
+        text += " Repeatable."
+    if "absent" in given:
+        absent = given.pop("absent")
+        text += f"  [default: {absent}]"
+    return click.option(*flags, name, help=text, **given)
 
 
 def first_sentence(text: str) -> str:

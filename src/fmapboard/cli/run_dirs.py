@@ -67,6 +67,9 @@ def _program() -> list[str]:
     typed = Path(sys.argv[0])
     if typed.name == "__main__.py":
         return [sys.executable, "-m", "fmapboard"]
-    beside, found = typed.with_name("fmapboard"), shutil.which("fmapboard")
-    is_found = not beside.exists() or (found is not None and beside.samefile(found))
+    beside = typed.with_name("fmapboard")
+    if not beside.exists():
+        return ["fmapboard"]
+    found = shutil.which("fmapboard")
+    is_found = found is not None and beside.samefile(found)
     return ["fmapboard" if is_found else str(beside)]

@@ -137,11 +137,12 @@ class Embedding:
         Raises:
             WriteError: A file cannot be written, or the list of data sets cannot be read.
         """
-        vectors = np.concatenate([one.float().cpu().numpy() for one in self._vectors])  # [N, D]
+        batches = [batch.float().cpu().numpy() for batch in self._vectors]
+        vectors = np.concatenate(batches)  # [N, D]
         folder = self._directory / "projector" / file_stem(self._layer)
         config = _listed(self._directory / CONFIG)
-        kept = [one for one in config.embeddings if one.tensor_name != self._layer]
-        place = folder.relative_to(self._directory).as_posix()
+        kept = [entry for entry in config.embeddings if entry.tensor_name != self._layer]
+        place = f"projector/{folder.name}"
         entry = EmbeddingInfo(
             tensor_name=self._layer,
             tensor_shape=vectors.shape,
@@ -149,8 +150,9 @@ class Embedding:
             metadata_path=f"{place}/labels.tsv",
         )
         names = self._images.names
+        labels = [_one_line(names[number]) for number in self._images.numbers]
+        lines = "".join(f"{label}\n" for label in labels)
         complete = len(self._thumbnails) == len(vectors)
-        lines = "".join(f"{_one_line(names[number])}\n" for number in self._images.numbers)
         table = io.BytesIO()
         np.savetxt(table, vectors, fmt="%.9g", delimiter="\t")
         make_directory(folder)
@@ -164,9 +166,12 @@ class Embedding:
         text = text_format.MessageToString(ProjectorConfig(embeddings=[*kept, entry]))
         store(self._directory / CONFIG, text.encode())
         count, values = vectors.shape
-        notes = [self._note, "" if complete else "without thumbnails: the input is no image"]
-        text = f"Projector: {count} vectors of {values} values from {self._layer}"
-        return ", ".join([text, *filter(None, notes)])
+        notes = [f"Projector: {count} vectors of {values} values from {self._layer}"]
+        if self._note:
+            notes.append(self._note)
+        if not complete:
+            notes.append("without thumbnails: the input is no image")
+        return ", ".join(notes)
 
 
 def thumbnail_side(number: int) -> int:

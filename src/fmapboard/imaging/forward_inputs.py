@@ -81,7 +81,9 @@ class ForwardInputs:
     @property
     def per_image(self) -> bool:
         """True if each image has rows of its own; images are then run one at a time."""
-        return self.images > 1 and any(len(t) > 1 for t in tensors(self.named) if t.dim())
+        if self.images <= 1:
+            return False
+        return any(tensor.dim() > 0 and len(tensor) > 1 for tensor in tensors(self.named))
 
     def check(self, model: nn.Module) -> None:
         """Check from its signature that ``forward`` can be called with these arguments.
@@ -95,9 +97,11 @@ class ForwardInputs:
         if signature is None or self.function is not None:
             return
         keyword = _image_keyword(model, self.named)
-        images, named = ((None,), {}) if keyword is None else ((), {keyword: None})
         try:
-            signature.bind(*images, **{**named, **self.named})
+            if keyword is None:
+                signature.bind(None, **self.named)  # None for the images
+            else:
+                signature.bind(**{keyword: None, **self.named})
         except TypeError as error:
             takes = ", ".join(signature.parameters) or "nothing"
             raise ConfigurationError(
@@ -139,20 +143,28 @@ class ForwardInputs:
         def row(tensor: Tensor) -> Tensor:
             if tensor.dim() == 0:
                 return like(tensor)
-            own = tensor[self.number : self.number + 1] if len(tensor) > 1 else tensor
+            own = tensor
+            if len(tensor) > 1:
+                own = tensor[self.number : self.number + 1]
             return like(own.repeat_interleave(len(images), 0))
 
         def like(tensor: Tensor) -> Tensor:
-            return tensor.to(images.device, images.dtype if tensor.is_floating_point() else None)
+            if tensor is images:
+                return images
+            dtype = images.dtype if tensor.is_floating_point() else None
+            return tensor.to(images.device, dtype)
 
-        args, kwargs = self._called(model, images)
-        args, kwargs = map_tensors((args, kwargs), lambda t: t if t is images else like(t))
-        return args, {**kwargs, **{name: map_tensors(v, row) for name, v in self.named.items()}}
+        args, kwargs = map_tensors(self._called(model, images), like)
+        for name, value in self.named.items():
+            kwargs[name] = map_tensors(value, row)
+        return args, kwargs
 
     def _called(self, model: nn.Module, images: Tensor) -> Arguments:
         if self.function is None:
             keyword = _image_keyword(model, self.named)
-            return ((images,), {}) if keyword is None else ((), {keyword: images})
+            if keyword is None:
+                return (images,), {}
+            return (), {keyword: images}
         name = getattr(self.function, "__qualname__", type(self.function).__name__)
         try:
             made = self.function(images)
@@ -190,8 +202,10 @@ def _image_keyword(model: nn.Module, given: Collection[str]) -> str | None:
     signature = _signature(model)
     known = [] if signature is None else list(signature.parameters)
     free = [name for name in known if name not in given]
-    chosen = "pixel_values" if "pixel_values" in free else next(iter(free), None)
-    return None if chosen == next(iter(known), None) else chosen
+    if not free:
+        return None
+    chosen = "pixel_values" if "pixel_values" in free else free[0]
+    return None if chosen == known[0] else chosen
 
 
 _EXPECTED = "expected NAME=FILE, such as depth=depth.pt, or package.module:function"
@@ -215,7 +229,8 @@ def inputs_from(given: Sequence[str], images: int, forward_args: Sequence[str]) 
     function: Callable[[Tensor], Any] | None = None
     for text in given:
         name, equals, file = text.partition("=")
-        if (name in named) if equals else function is not None:
+        is_given = name in named if equals else function is not None
+        if is_given:
             raise ConfigurationError(f"--input {text!r}: it is given already; give it once")
         if name.isidentifier() and file:
             named[name] = _read(Path(file).expanduser(), text)

@@ -89,7 +89,8 @@ def evenly(images: Sequence[ImageFile], most: int | None) -> list[ImageFile]:
         ranks.append((counts[folder], number))
         counts[folder] += 1
     first = sorted(ranks)[:most]
-    return [images[number] for number in sorted(number for _, number in first)]
+    numbers = sorted(number for _, number in first)
+    return [images[number] for number in numbers]
 
 
 def read_image(path: Path) -> Image.Image:
@@ -124,9 +125,10 @@ def _read(path: Path, held: contextlib.ExitStack) -> Image.Image:
                 raise ImageError(
                     f"{str(path)!r} is a vector drawing ({image.format}); save it as PNG first"
                 )
-            if image.width * image.height > (Image.MAX_IMAGE_PIXELS or math.inf):
+            pixels = image.width * image.height
+            if pixels > (Image.MAX_IMAGE_PIXELS or math.inf):
                 raise Image.DecompressionBombError
-            if image.width * image.height > _LARGE:
+            if pixels > _LARGE:
                 held.enter_context(_READING_LARGE)
             image.load()
             with contextlib.suppress(Exception):  # damaged metadata; the pixels are still usable
@@ -185,14 +187,18 @@ def _grey_to_rgb(image: Image.Image) -> Image.Image:
     """A grey image of more than 8 bits as RGB."""
     values = np.asarray(image).astype(np.float64)
     finite = values[np.isfinite(values)]
-    low, high = (finite.min(), finite.max()) if finite.size else (0.0, 0.0)
+    low = finite.min() if finite.size else 0.0
+    high = finite.max() if finite.size else 0.0
     is_16_bit = image.mode.startswith("I;") or (image.mode == "I" and image.format in _16_BIT)
     peak = high / 65535
     if is_16_bit:
-        low, high = 0.0, 65535.0
-    scaled = np.clip((values - low) / ((high - low) or 1.0), 0, 1) * 255
-    grey = np.rint(np.where(np.isnan(scaled), 0.0, scaled))
-    rgb = Image.fromarray(grey.astype(np.uint8)).convert("RGB")
+        low = 0.0
+        high = 65535.0
+    extent = (high - low) or 1.0
+    scaled = np.clip((values - low) / extent, 0, 1) * 255
+    scaled[np.isnan(scaled)] = 0.0
+    grey = np.rint(scaled).astype(np.uint8)
+    rgb = Image.fromarray(grey).convert("RGB")
     if is_16_bit:
         rgb.info[PEAK] = float(peak)
     return rgb
@@ -216,22 +222,32 @@ def _as_text(name: str) -> str:
 
 def _images_in(top: Path) -> list[ImageFile]:
     unlisted: list[OSError] = []
-    paths = [Path(entry.path) for _, inside in folders(top, unlisted) for entry in inside]
-    found = {path: path.relative_to(top) for path in paths if _is_image(path)}
-    found |= {path: path.relative_to(top) for error in unlisted if (path := Path(error.filename))}
-    if top in found:
+    paths = []
+    for _, inside in folders(top, unlisted):
+        for entry in inside:
+            path = Path(entry.path)
+            if _is_image(path):
+                paths.append(path)
+    paths += [Path(error.filename) for error in unlisted]
+    if top in paths:
         raise ImageError(
             f"cannot list the folder {str(top)!r}: {unlisted[0].strerror}; give a folder that you "
             "may read"
         )
-    shown = [path for path in found if not any(part[0] == "." for part in found[path].parts)]
-    if not shown:
+    places = []  # below the folder
+    for path in dict.fromkeys(paths):
+        place = path.relative_to(top)
+        is_hidden = any(part.startswith(".") for part in place.parts)
+        if not is_hidden:
+            places.append(place)
+    if not places:
+        suffixes = ", ".join(IMAGE_SUFFIXES)
         raise ImageError(
-            f"no image in the folder {str(top)!r} and its subfolders; looked for "
-            f"{', '.join(IMAGE_SUFFIXES)}; give another folder, or the files themselves"
+            f"no image in the folder {str(top)!r} and its subfolders; looked for {suffixes}; "
+            "give another folder, or the files themselves"
         )
-    shown.sort(key=lambda path: _folder_order(found[path]))
-    return [ImageFile(path, _as_text(found[path].as_posix()), True) for path in shown]
+    places.sort(key=_folder_order)
+    return [ImageFile(top / place, _as_text(place.as_posix()), True) for place in places]
 
 
 def _folder_order(path: Path) -> list[tuple[bool, object]]:
@@ -248,8 +264,11 @@ def _is_image(path: Path) -> bool:
 
 def natural_order(path: Path) -> tuple[list[tuple[int, int, str]], str]:
     """Sort key that compares numbers in names by value; digits sort before letters, as in ASCII."""
-    parts = re.findall(r"[0-9]+|[^0-9]+", path.name.casefold())
-    return [(0, int(p), "") if p.isdecimal() else (1, 0, p) for p in parts], path.name
+    order = []
+    for part in re.findall(r"[0-9]+|[^0-9]+", path.name.casefold()):
+        key = (0, int(part), "") if part.isdecimal() else (1, 0, part)
+        order.append(key)
+    return order, path.name
 
 
 def _check_exists(path: Path) -> None:

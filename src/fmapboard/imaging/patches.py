@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -113,6 +113,7 @@ def _make_directories(*places: Path | RemoteDirectory | None) -> None:
 def find_patches(
     search: PatchSearch,
     images: ReadImages,
+    *,
     log_dir: Path | RemoteDirectory | None,
     out: Path | None,
     step: int,
@@ -141,17 +142,11 @@ def find_patches(
     names = images.names
     with inputs.applied(search.model), closing(follow(images.tensors())) as tensors:
         for batch in batched(tensors, search.batch_size):
-            given = images.prepare(batch)
-            pictures = [
-                _picture(image, prepared, images.normalization)
-                for image, prepared in zip(batch, given, strict=True)
-            ]
-            own = images.numbers[search.images :][: len(batch)]
-            search.add(given, pictures, [names[number] for number in own])
+            _search_batch(search, images, batch, names)
     found = Patches(search.result())
     if not found:
         raise CaptureError(NOTHING_RAN)
-    ran = {one.layer_call.layer for one in found.values()}
+    ran = {layer.layer_call.layer for layer in found.values()}
     found.images = AllImages(search.images, search.nan, search.infinite, ran=ran)
     found.left_out = tuple(images.left_out)
     found.log_dir = log_dir
@@ -169,6 +164,19 @@ def find_patches(
         with closing(TensorBoardWriter(log_dir, start_step=KEEP_EARLIER)) as board:
             board.write(written)
     return found
+
+
+def _search_batch(
+    search: PatchSearch, images: ReadImages, batch: Tensor, names: Sequence[str]
+) -> None:
+    """Search the next images, [B, C, H, W] as they were read; ``names`` are those of all."""
+    given = images.prepare(batch)
+    pictures = []
+    for image, prepared in zip(batch, given, strict=True):
+        pictures.append(_picture(image, prepared, images.normalization))
+    unsearched = images.numbers[search.images :]
+    own_names = [names[number] for number in unsearched[: len(batch)]]
+    search.add(given, pictures, own_names)
 
 
 def _draw_first(

@@ -111,15 +111,22 @@ class ReadImages:
     ) -> ReadImages:
         """Images that are preprocessed for a model."""
         normalization = preprocessing.mean, preprocessing.std
-        return cls(sources, preprocessing.fit, preprocessing.normalize, normalization, ahead)
+        return cls(
+            sources,
+            fit=preprocessing.fit,
+            prepare=preprocessing.normalize,
+            normalization=normalization,
+            ahead=ahead,
+        )
 
     @property
     def names(self) -> list[str]:
         """One per source: that of its file, or its number."""
-        return [
-            one.name if isinstance(one, ImageFile) else f"image{number}"
-            for number, one in enumerate(self.sources)
-        ]
+        names = []
+        for number, source in enumerate(self.sources):
+            name = source.name if isinstance(source, ImageFile) else f"image{number}"
+            names.append(name)
+        return names
 
     def only(self, number: int, image: Tensor | None = None) -> ReadImages:
         """One of the images, under the same number; it is not read again if ``image`` is given."""
@@ -137,7 +144,8 @@ class ReadImages:
         self.numbers.clear()
         self.left_out.clear()
         chosen = range(len(self.sources)) if self._chosen is None else self._chosen
-        names, sources = self.names, [self.sources[number] for number in chosen]
+        names = self.names
+        sources = [self.sources[number] for number in chosen]
         images = (self._read(source) for source in sources)
         if self.ahead:
             images = prefetched(self._read, sources, ahead=self.ahead, threads=READERS)
@@ -150,8 +158,9 @@ class ReadImages:
                     self.left_out.append((names[number], str(image)))
         if not self.numbers:
             reason = self.left_out[0][1]
-            several = f"none of {len(self.sources):,} files can be read: "
-            raise ImageError(f"{several if len(self.sources) > 1 else ''}{reason}")
+            if len(self.sources) > 1:
+                reason = f"none of {len(self.sources):,} files can be read: {reason}"
+            raise ImageError(reason)
 
     def _read(self, source: Source) -> Tensor | ImageError:
         if isinstance(source, Tensor):
@@ -240,15 +249,15 @@ def _sources(images: Any) -> list[Source]:
     """Image files and PIL images, in order; folders are replaced by the files in them."""
     several = images if isinstance(images, (list, tuple)) else [images]
     found: list[Source] = []
-    for one in several:
-        if isinstance(one, (str, os.PathLike)):
-            found += find_images([Path(one)])
-        elif isinstance(one, Image.Image):
-            found.append(one)
+    for given in several:
+        if isinstance(given, (str, os.PathLike)):
+            found += find_images([Path(given)])
+        elif isinstance(given, Image.Image):
+            found.append(given)
         else:
             raise ConfigurationError(
-                f"images={described(one)}: expected a tensor [N, C, H, W], image files, a folder, "
-                "or PIL images (torch.stack(images) for a list of tensors)"
+                f"images={described(given)}: expected a tensor [N, C, H, W], image files, "
+                "a folder, or PIL images (torch.stack(images) for a list of tensors)"
             )
     if not found:
         raise ConfigurationError("images=[]: expected at least one image")

@@ -6,6 +6,7 @@ The last line that ``visualize`` and ``patches`` print says what was found in al
 from __future__ import annotations
 
 import tempfile
+from collections import defaultdict
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -76,17 +77,32 @@ class AllImages:
         """Add an image, given by its name and its recorded step."""
         self.count += 1
         self.replaced += replaced
-        found = [(one.layer_call, one.statistics) for one in step.statistics if one.statistics]
-        if any(statistics.nan.any() for _, statistics in found):
-            self.nan.append(name)
-        if any((s.positive_infinity + s.negative_infinity).any() for _, s in found):
-            self.infinite.append(name)
-        for call, statistics in found:
+        has_nan = False
+        has_infinity = False
+        for measured in step.statistics:
+            statistics = measured.statistics
+            if statistics is None:
+                continue
+            if statistics.nan.any():
+                has_nan = True
+            if statistics.positive_infinity.any() or statistics.negative_infinity.any():
+                has_infinity = True
+            call = measured.layer_call
             self.ran.add(call.layer)
             if statistics.dead is not None:
-                before = self.dead.get(call.label, statistics.dead)
-                is_same = before.shape == statistics.dead.shape
-                self.dead[call.label] = before & statistics.dead if is_same else before & False
+                self._add_dead(call.label, statistics.dead)
+        if has_nan:
+            self.nan.append(name)
+        if has_infinity:
+            self.infinite.append(name)
+
+    def _add_dead(self, label: str, dead: npt.NDArray[np.bool_]) -> None:
+        """Keep the channels that are dead in this image, too; none if their number differs."""
+        before = self.dead.get(label, dead)
+        if before.shape == dead.shape:
+            self.dead[label] = before & dead
+        else:
+            self.dead[label] = np.zeros_like(before)
 
     def line(self, given: int, *, noun: str = "image", chosen: Collection[str] = ()) -> str:
         """The findings in one line.
@@ -100,12 +116,21 @@ class AllImages:
             >>> AllImages(7, nan=["a4.png"]).line(8)
             '7 of 8 images; NaN in 1: a4.png; no infinity'
         """
-        of = f" of {given:,}" if given != self.count else ""
-        parts = [f"{self.count:,}{of} {noun}{'s' * (given != 1)}"]
+        counted = f"{self.count:,}"
+        if given != self.count:
+            counted += f" of {given:,}"
+        plural = "" if given == 1 else "s"
+        parts = [f"{counted} {noun}{plural}"]
         for kind, names in (("NaN", self.nan), ("infinity", self.infinite)):
-            parts.append(f"{kind} in {len(names):,}: {few(names)}" if names else f"no {kind}")
-        dead = {label: (int(flags.sum()), flags.size) for label, flags in self.dead.items()}
-        layers = [f"{label} {count} of {size}" for label, (count, size) in dead.items() if count]
+            if names:
+                parts.append(f"{kind} in {len(names):,}: {few(names)}")
+            else:
+                parts.append(f"no {kind}")
+        layers = []
+        for label, flags in self.dead.items():
+            count = int(flags.sum())
+            if count:
+                layers.append(f"{label} {count} of {flags.size}")
         if layers:
             everywhere = " in all of them" if self.count > 1 else ""
             parts.append(f"dead channels{everywhere}: {few(layers)}")
@@ -116,9 +141,10 @@ class AllImages:
 
     def say_overwritten(self, folder: Path | None, say: Callable[[str], object]) -> None:
         """Say that PNG files from before were overwritten, if there were any."""
+        if not self.replaced:
+            return
         files = "1 PNG file" if self.replaced == 1 else f"{self.replaced:,} PNG files"
-        if self.replaced:
-            say(f"overwrote {files} in {folder}; give each run another folder")
+        say(f"overwrote {files} in {folder}; give each run another folder")
 
 
 def selected_layers(model: nn.Module, layers: Layers) -> list[str]:
@@ -163,6 +189,20 @@ class Drawing:
     inputs: ForwardInputs = field(default_factory=ForwardInputs)
     labels: bool = False
     embedding: str | None = None
+
+    def checked(self) -> Drawing:
+        """With the colormap's own name.
+
+        Raises:
+            ConfigurationError: An option is invalid.
+        """
+        check_depth(self.depth)
+        check_run(self.step, self.batch_size)
+        if self.scale not in ("channel", "layer"):
+            raise ConfigurationError(f"scale={self.scale!r}: expected 'channel' or 'layer'")
+        if self.target is not None and not self.attribution:
+            raise ConfigurationError("target= needs attribution=True")
+        return replace(self, colormap=checked_colormap(self.colormap))
 
     def composing(self, *, same_image: bool = False) -> SummaryBuilder:
         """What makes the summaries of a run; ``same_image`` if each step shows the same one."""
@@ -226,18 +266,23 @@ def _recorded(
     passes: ImagePasses, drawing: Drawing, images: ReadImages, embedding: Embedding | None
 ) -> Generator[PendingStep, None, None]:
     """Yield one recorded step per image."""
-    first, names, inputs = 0, images.names, drawing.inputs
+    inputs = drawing.inputs
+    names = images.names
+    batch_size = 1 if inputs.per_image else drawing.batch_size
+    first = 0
     with closing(images.tensors()) as tensors:
-        for batch in batched(tensors, 1 if inputs.per_image else drawing.batch_size):
+        for batch in batched(tensors, batch_size):
             prepared = images.prepare(batch)
             inputs.number = images.numbers[first]
             if embedding is not None:
                 embedding.read(prepared)
-            for step, image in zip(passes(prepared, first), prepared, strict=True):
+            steps = passes(prepared, first)
+            for step, image in zip(steps, prepared, strict=True):
                 found: Sequence[Attribution] = ()
                 if drawing.attribution:
                     found = class_attributions(passes.model, image[None], drawing.target)
-                yield _completed(step, drawing, names[images.numbers[step.step]], found)
+                number = images.numbers[step.step]
+                yield _completed(step, drawing, names[number], found)
             first += len(batch)
 
 
@@ -256,9 +301,12 @@ def _completed(
 
     def to_host() -> StepData:
         data = recorded.to_host()
-        pixels = data.inputs[0] if data.inputs else None
-        own = tuple(replace(one, image=pixels or one.image) for one in found)
-        return replace(data, step=drawing.step + data.step, source=source, attributions=own)
+        attributions = tuple(found)
+        if data.inputs:
+            image = data.inputs[0]
+            attributions = tuple(replace(attribution, image=image) for attribution in found)
+        number = drawing.step + data.step
+        return replace(data, step=number, source=source, attributions=attributions)
 
     return replace(recorded, to_host=to_host)
 
@@ -284,11 +332,13 @@ def draw_folder(
         say: Called with a message if the model runs on one image at a time.
         each: Called for every image.
     """
-    found, names = AllImages(), images.names
+    found = AllImages()
+    names = images.names
     with ExitStack() as stack:
         board = None
         if logdir is not None:
-            board = stack.enter_context(closing(TensorBoardWriter(logdir, start_step=drawing.step)))
+            board = TensorBoardWriter(logdir, start_step=drawing.step)
+            stack.enter_context(closing(board))
         vectors = None
         if drawing.embedding is not None:
             directory = None if board is None else board.log_dir
@@ -299,8 +349,10 @@ def draw_folder(
         written = drawn(
             model, drawing, images, board=board, folders=folders, say=say, embedding=vectors
         )
-        for number, image in enumerate(stack.enter_context(closing(written))):
-            name = names[images.numbers[number]]
+        stack.enter_context(closing(written))
+        for index, image in enumerate(written):
+            number = images.numbers[index]
+            name = names[number]
             found.add(name, image.step, image.replaced)
             each(name, image)
         if vectors is not None:
@@ -339,15 +391,14 @@ def draw_series(
         FmapboardError: An image cannot be read, or what ``load`` raises. The output of earlier
             checkpoints is complete.
     """
-    found, pixels, names = AllImages(), list(images.tensors()), images.names
+    found = AllImages()
+    pixels = list(images.tensors())
+    names = images.names
     places = [place or Path() for place in folders_of(Path(), names)]
     composers = [drawing.composing(same_image=True) for _ in pixels]
     with ExitStack() as stack:
-        boards: list[TensorBoardWriter | None] = [None] * len(pixels)
-        if logdir is not None:
-            own_places = [places[number] for number in images.numbers]
-            runs = [logdir / one.as_posix() if one.parts else logdir for one in own_places]
-            boards = [stack.enter_context(closing(TensorBoardWriter(run))) for run in runs]
+        own_places = [places[number] for number in images.numbers]
+        boards = _opened(stack, logdir, own_places)
         for checkpoint in series:
             load(checkpoint)
             source = StepSource("checkpoint", checkpoint.path.name)
@@ -357,16 +408,32 @@ def draw_series(
                 folder = None if out is None else out / places[number] / f"step{checkpoint.step}"
                 name = f"{names[number]} ({source.name})"
                 only = images.only(number, image)
-                written = drawn(
+                writing = drawn(
                     model, own, only, board=board, folders=[folder], say=say, compose=compose
                 )
-                with closing(written):
-                    for one in written:
-                        found.add(source.name if len(pixels) == 1 else name, one.step, one.replaced)
-                        each(name, one)
+                with closing(writing):
+                    for written in writing:
+                        counted = source.name if len(pixels) == 1 else name
+                        found.add(counted, written.step, written.replaced)
+                        each(name, written)
                 if board is not None:
                     board.flush()  # Ctrl-C while the next checkpoint loads ends the process
     return found
+
+
+def _opened(
+    stack: ExitStack, logdir: Path | RemoteDirectory | None, places: Sequence[Path]
+) -> list[TensorBoardWriter | None]:
+    """A writer for each place below a log directory, which the stack closes; None without one."""
+    if logdir is None:
+        return [None] * len(places)
+    boards: list[TensorBoardWriter | None] = []
+    for place in places:
+        run = logdir / place.as_posix() if place.parts else logdir
+        board = TensorBoardWriter(run)
+        stack.enter_context(closing(board))
+        boards.append(board)
+    return boards
 
 
 def batched(images: Iterable[Tensor], size: int) -> Iterator[Tensor]:
@@ -398,13 +465,14 @@ def folders_of(folder: Path | None, names: Sequence[str]) -> list[Path | None]:
     """
     if folder is None or len(names) == 1:
         return [folder] * len(names)
-    taken: dict[str, set[str]] = {}
-    paths = [PurePosixPath(name).with_suffix("") for name in names]
-    within = [taken.setdefault(str(path.parent).lower(), set()) for path in paths]
-    return [
-        folder / path.parent / free_name(path.name, names_there)
-        for path, names_there in zip(paths, within, strict=True)
-    ]
+    taken: defaultdict[str, set[str]] = defaultdict(set)
+    places: list[Path | None] = []
+    for name in names:
+        path = PurePosixPath(name).with_suffix("")
+        names_there = taken[str(path.parent).lower()]
+        own = free_name(path.name, names_there)
+        places.append(folder / path.parent / own)
+    return places
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -437,12 +505,38 @@ class Visualized:
     html: Path | None = None
 
     def __repr__(self) -> str:
-        images = f"{len(self.steps)} image" + ("s" if len(self.steps) > 1 else "")
-        written = ("log_dir", self.log_dir), ("out", self.out), ("html", self.html)
-        places = [f"{name}={place}" for name, place in written if place is not None]
-        scores = [f"{name}, score {value:.4g}" for name, value in self.scores[:3]]
-        shown = [self.table, *scores, self.found, *filter(None, [self.projector])]
-        return "\n".join([f"{images} at step {self.steps[0]}, {', '.join(places)}", *shown])
+        plural = "s" if len(self.steps) > 1 else ""
+        places = [f"at step {self.steps[0]}"]
+        for name in ("log_dir", "out", "html"):
+            place = getattr(self, name)
+            if place is not None:
+                places.append(f"{name}={place}")
+        lines = [f"{len(self.steps)} image{plural} {', '.join(places)}", self.table]
+        for name, value in self.scores[:3]:
+            lines.append(f"{name}, score {value:.4g}")
+        lines.append(self.found)
+        if self.projector:
+            lines.append(self.projector)
+        return "\n".join(lines)
+
+
+class _Written:
+    """Collects what `Visualized` says of each image."""
+
+    def __init__(self) -> None:
+        self.table = ""
+        self.steps: list[int] = []
+        self.files: list[dict[str, list[Path]]] = []
+        self.scores: list[tuple[str, float]] = []
+
+    def add(self, name: str, image: WrittenImage) -> None:
+        """Add an image; the table is that of the first."""
+        if not self.table:
+            self.table = as_text(layer_table(image.step, image.files, {}))
+        self.steps.append(image.step.step)
+        self.files.append(image.files)
+        if image.score is not None:
+            self.scores.append(image.score)
 
 
 def visualize(
@@ -532,47 +626,58 @@ def visualize(
     model = unwrap(model)
     # An invalid pattern fails before anything is written.
     chosen = selected_layers(model, layers)
-    check_depth(depth)
-    check_run(step, batch_size)
-    if scale not in ("channel", "layer"):
-        raise ConfigurationError(f"scale={scale!r}: expected 'channel' or 'layer'")
-    if target is not None and not attribution:
-        raise ConfigurationError("target= needs attribution=True")
-    colormap = checked_colormap(colormap)
+    drawing = Drawing(
+        layers=layers, batch_size=batch_size, colormap=colormap, scale=scale, depth=depth,
+        kernels=kernels, attribution=attribution, target=target, step=step,
+        effective=effective, labels=labels, embedding=embedding,
+    )  # fmt: skip
+    drawing = drawing.checked()
     given = given_images(images, model, transform, normalization, has_inputs=inputs is not None)
     own = ForwardInputs.of(inputs, len(given.sources))
     own.check(model)
-    drawing = Drawing(
-        layers, batch_size, colormap, scale, depth, kernels, attribution, target,
-        step=step, effective=effective, labels=labels, embedding=embedding, inputs=own,
-    )  # fmt: skip
+    drawing = replace(drawing, inputs=own)
     place = None if log_dir is None else log_directory(log_dir)
     folder = None if out is None else local_directory(out, "a folder of PNG files")
-    if html is None:
-        place, folder = places("visualize", place, folder)
-    check_embedding(embedding, model, place)
     report = None if html is None else Path(html)
-    table, steps, files = list[str](), list[int](), list[dict[str, list[Path]]]()
-    scores = list[tuple[str, float]]()
+    return _visualized(drawing, model, given, log_dir=place, out=folder, html=report, chosen=chosen)
+
+
+def _visualized(
+    drawing: Drawing,
+    model: nn.Module,
+    images: ReadImages,
+    *,
+    log_dir: Path | RemoteDirectory | None,
+    out: Path | None,
+    html: Path | None,
+    chosen: Collection[str],
+) -> Visualized:
+    """Draw the images and say what was written; ``chosen`` are the names of selected layers."""
+    if html is None:
+        log_dir, out = places("visualize", log_dir, out)
+    check_embedding(drawing.embedding, model, log_dir)
+    written = _Written()
+    count = len(images.sources)
+    say = partial(log.info, "%s")
     warn = partial(log.warning, "%s")
-
-    def each(name: str, one: WrittenImage) -> None:
-        table.extend([] if table else [as_text(layer_table(one.step, one.files, {}))])
-        scores.extend([] if one.score is None else [one.score])
-        steps.append(one.step.step)
-        files.append(one.files)
-
-    with logged_for(report, place, len(given.sources), _say_report) as logdir:
+    with logged_for(html, log_dir, count, _say_report) as logdir:
         found = draw_folder(
-            drawing, model, given, logdir=logdir, out=folder, say=partial(log.info, "%s"), each=each
+            drawing, model, images, logdir=logdir, out=out, say=say, each=written.add
         )
-        found.say_overwritten(folder, warn)
-    given.say_left_out(warn)
-    line = found.line(len(given.sources), chosen=chosen)
+        found.say_overwritten(out, warn)
+    images.say_left_out(warn)
     return Visualized(
-        place, folder, tuple(steps), tuple(files), "".join(table), line, tuple(scores),
-        tuple(given.left_out), found.projector, report,
-    )  # fmt: skip
+        log_dir=log_dir,
+        out=out,
+        steps=tuple(written.steps),
+        files=tuple(written.files),
+        table=written.table,
+        found=found.line(count, chosen=chosen),
+        scores=tuple(written.scores),
+        left_out=tuple(images.left_out),
+        projector=found.projector,
+        html=html,
+    )
 
 
 def _say_report(report: Report) -> None:
@@ -586,7 +691,8 @@ def check_run(step: Any, batch_size: Any) -> None:
     Raises:
         ConfigurationError: One of them is invalid.
     """
-    if isinstance(step, bool) or not isinstance(step, int) or step < 0:
+    is_whole = isinstance(step, int) and not isinstance(step, bool)
+    if not is_whole or step < 0:
         raise ConfigurationError(f"step={step!r}: expected a step number, 0 or more")
     if not isinstance(batch_size, int) or batch_size < 1:
         raise ConfigurationError(f"batch_size={batch_size!r}: expected at least 1")
@@ -619,7 +725,9 @@ def logged_for(
             f"a report needs a local log directory, not {logdir}: give the path of one as log_dir= "
             "(--logdir), or none"
         )
+    shown = min(max(steps, 8), CHART_STEPS)
     with tempfile.TemporaryDirectory(prefix="fmapboard-report-") as folder:
         place = Path(folder) / "visualize" if logdir is None else logdir
         yield place
-        say(write_report([place], html, steps=min(max(steps, 8), CHART_STEPS)))
+        report = write_report([place], html, steps=shown)
+        say(report)

@@ -54,8 +54,10 @@ class WrittenImage(NamedTuple):
     @property
     def score(self) -> tuple[str, float] | None:
         """Name and value of the score whose attribution was drawn; None without attribution."""
-        scores = ((one.score, one.value) for one in self.step.attributions)
-        return next(((name, value) for name, value in scores if value is not None), None)
+        for attribution in self.step.attributions:
+            if attribution.value is not None:
+                return attribution.score, attribution.value
+        return None
 
 
 class ImageWriter:
@@ -112,7 +114,8 @@ class ImageWriter:
                 raise CancelledError
             if isinstance(image, Exception):
                 raise image
-            return self._store(self._compose(image.to_host()), next(self._folders))
+            step = self._compose(image.to_host())
+            return self._store(step, next(self._folders))
         except Exception:
             self._given_up = True
             raise

@@ -50,28 +50,20 @@ def write_report(
         LayerNotFound: a glob matches no layer.
         WriteError: the file cannot be written.
     """
-    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
-        raise ConfigurationError(f"steps={steps!r}: expected at least 1")
-    if not 0 < max_mb < math.inf:
-        raise ConfigurationError(f"max_mb={max_mb!r}: expected a size in MB above 0, such as 20")
-    if "tfevents" in out.name:
-        raise ConfigurationError(
-            f"{out}: has the name of an event file, which a report would replace. Give a name that "
-            "ends in .html"
-        )
+    _check_options(out, steps, max_mb)
     logs, problems = _logs(runs, below=below)
     contents = Contents(logs, layers, steps=steps, limit=int(max_mb * 1e6), inputs=inputs)
     has_images = OF_IMAGES if contents.is_without_training else PRIVACY
     privacy = has_images if inputs else NO_INPUT
-    page = contents.page.html(
-        {
-            "title": f"Feature maps of {', '.join(name or '.' for name in contents.runs)}",
-            "version": __version__,
-            "written": time.strftime("%Y-%m-%d %H:%M"),
-            "privacy": privacy,
-            "left_out": contents.left_out,
-        }
-    )
+    names = ", ".join(name or "." for name in contents.runs)
+    facts = {
+        "title": f"Feature maps of {names}",
+        "version": __version__,
+        "written": time.strftime("%Y-%m-%d %H:%M"),
+        "privacy": privacy,
+        "left_out": contents.left_out,
+    }
+    page = contents.page.html(facts)
     store(out, page)
     if len(page) > max_mb * 1e6:
         problems.append(
@@ -88,6 +80,18 @@ def write_report(
         left_out=tuple(contents.left_out),
         problems=tuple(problems),
     )
+
+
+def _check_options(out: Path, steps: int, max_mb: float) -> None:
+    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
+        raise ConfigurationError(f"steps={steps!r}: expected at least 1")
+    if not 0 < max_mb < math.inf:
+        raise ConfigurationError(f"max_mb={max_mb!r}: expected a size in MB above 0, such as 20")
+    if "tfevents" in out.name:
+        raise ConfigurationError(
+            f"{out}: has the name of an event file, which a report would replace. Give a name that "
+            "ends in .html"
+        )
 
 
 def _logs(paths: Sequence[Path], *, below: bool) -> tuple[dict[str, EventLog], list[str]]:

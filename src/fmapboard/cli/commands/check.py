@@ -21,8 +21,10 @@ from fmapboard.runs.log import EventLog
 from fmapboard.writers.folder import file_stem, free_name, store
 from fmapboard.writers.remote import make_directory
 
-_FOUND, _FAILED = 1, 2
-"""Exit statuses if something was found, and if a run could not be read or judged, found or not."""
+_FOUND = 1
+"""Exit status if something was found."""
+_FAILED = 2
+"""Exit status if a run could not be read or judged, found or not."""
 
 
 class Failures:

@@ -62,17 +62,18 @@ def diff_checkpoints(
     files = find_images(images or [PHOTOGRAPH])
     device = device_named(request.device)
     inputs = inputs_from(request.inputs, len(files), request.forward_args)
-    one = _load(replace(request, checkpoint=first))
-    spec, key = spec_b or request.spec, checkpoint_key_b or request.checkpoint_key
-    other = _load(replace(request, checkpoint=second, spec=spec, checkpoint_key=key))
-    inputs.check(one.model)
-    one.model.to(device)
-    other.model.to(device)
-    note(f"preprocessing: {one.preprocessing}")
-    read = ReadImages.of(files, one.preprocessing)
-    batches = ImageArguments(one.model, read, inputs)
+    model_a = _load(replace(request, checkpoint=first))
+    spec = spec_b or request.spec
+    key = checkpoint_key_b or request.checkpoint_key
+    model_b = _load(replace(request, checkpoint=second, spec=spec, checkpoint_key=key))
+    inputs.check(model_a.model)
+    model_a.model.to(device)
+    model_b.model.to(device)
+    note(f"preprocessing: {model_a.preprocessing}")
+    read = ReadImages.of(files, model_a.preprocessing)
+    batches = ImageArguments(model_a.model, read, inputs)
     found = difference(
-        one.model, other.model, batches,
+        model_a.model, model_b.model, batches,
         tolerance=tolerance, layers=layers, out=out, log_dir=log_dir,
         normalization=read.normalization, name_of=lambda step: read.names[read.numbers[step]],
     )  # fmt: skip
@@ -90,10 +91,13 @@ def _images_text(given: Sequence[Path], images: ReadImages) -> str:
     """What the models were compared on."""
     if not given:
         return f"compared on the bundled photograph {PHOTOGRAPH.name}, as no image was given"
-    count, read = len(images.sources), len(images.numbers)
-    if count > 1:
-        return f"compared on {read}{f' of {count}' * (read < count)} images"
-    return f"compared on {images.names[0]}"
+    count = len(images.sources)
+    read = len(images.numbers)
+    if count == 1:
+        return f"compared on {images.names[0]}"
+    if read == count:
+        return f"compared on {count} images"
+    return f"compared on {read} of {count} images"
 
 
 def _load(request: ModelRequest) -> LoadedModel:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 from rich.markdown import Markdown
 
@@ -35,15 +36,22 @@ def print_docs(place: str | None) -> None:
     name, _, anchor = place.partition("#")
     name = name.removeprefix("docs/").removesuffix(".md")  # as the README writes it
     if name not in pages:
-        raise ConfigurationError(
-            f"no page {name!r}{closest(name, pages) or '; fmapboard docs lists them'}"
-        )
+        advice = closest(name, pages) or "; fmapboard docs lists them"
+        raise ConfigurationError(f"no page {name!r}{advice}")
     text = pages[name].read_text(encoding="utf-8")
     shown = section(text, anchor) if anchor else text
     if sys.stdout.isatty():
         console().print(Markdown(shown, hyperlinks=False))
     else:
         print(shown)
+
+
+class _Heading(NamedTuple):
+    """A heading: the number of its line, 1 for the page's title and more below, and its anchor."""
+
+    line: int
+    level: int
+    anchor: str
 
 
 def section(page: str, anchor: str) -> str:
@@ -60,23 +68,34 @@ def section(page: str, anchor: str) -> str:
         >>> section("# A\\nx\\n## My b\\ny\\n### c\\n# D", "my-b")
         '## My b\\ny\\n### c'
     """
-    lines, headings, is_code = page.splitlines(), [], False
+    lines = page.splitlines()
+    headings: list[_Heading] = []
+    is_code = False
     for number, line in enumerate(lines):
-        is_code ^= line.startswith("```")
-        heading = _HEADING.match(line)
-        if heading is not None and not is_code:
-            own = re.sub(r"[^\w -]", "", heading[2].lower()).replace(" ", "-")
-            headings.append((number, len(heading[1]), own))
-    known = [own for _, _, own in headings]
+        if line.startswith("```"):
+            is_code = not is_code
+        match = _HEADING.match(line)
+        if match is not None and not is_code:
+            marks, title = match.groups()
+            words = re.sub(r"[^\w -]", "", title.lower())
+            heading = _Heading(number, level=len(marks), anchor=words.replace(" ", "-"))
+            headings.append(heading)
+    known = [heading.anchor for heading in headings]
     if anchor.lower() not in known:
         near = closest(anchor, known) or f"; its first ones: {few(known, 6)}"
         raise ConfigurationError(f"no section {anchor!r}{near}")
-    (begin, level, _), *later = headings[known.index(anchor.lower()) :]
-    end = next((number for number, other, _ in later if other <= level), len(lines))
-    return "\n".join(lines[begin:end])
+    place = known.index(anchor.lower())
+    first = headings[place]
+    end = len(lines)
+    for heading in headings[place + 1 :]:
+        if heading.level <= first.level:
+            end = heading.line
+            break
+    return "\n".join(lines[first.line : end])
 
 
 def _folder() -> Path:
     """The pages: inside an installed package, in ``docs`` in a checkout."""
-    inside = Path(__file__).parents[2] / "_docs"
-    return inside if inside.is_dir() else Path(__file__).parents[4] / "docs"
+    parents = Path(__file__).parents
+    inside = parents[2] / "_docs"
+    return inside if inside.is_dir() else parents[4] / "docs"

@@ -89,9 +89,11 @@ def _started_by(line: str) -> str | None:
     return words[1] if words[:1] == ["exec"] and len(words) > 1 else None
 
 
-def _same(one: str, other: str) -> bool:
+def _same(python: str, other: str) -> bool:
     """True if both are in one environment; compares folders, as venvs may link to one Python."""
-    return os.path.realpath(Path(one).parent) == os.path.realpath(Path(other).parent)
+    folder = os.path.realpath(Path(python).parent)
+    other_folder = os.path.realpath(Path(other).parent)
+    return folder == other_folder
 
 
 def examine(python: str) -> list[Line]:
@@ -103,7 +105,8 @@ def examine(python: str) -> list[Line]:
             capture_output=True, text=True, timeout=_TIMEOUT, check=True, stdin=subprocess.DEVNULL,
             cwd=Path(python).parent,  # so that nothing is imported from the user's directory
         )  # fmt: skip
-        return [(severity, text) for severity, text in json.loads(done.stdout.splitlines()[-1])]
+        *_, answer = done.stdout.splitlines()
+        return [(severity, text) for severity, text in json.loads(answer)]
     except (OSError, subprocess.SubprocessError, LookupError, TypeError, ValueError) as error:
         return [("PROBLEM", f"{python} could not be run: {error}")]
 
@@ -118,8 +121,11 @@ def source() -> str:
         noted = json.loads(distribution("fmapboard").read_text("direct_url.json") or "")
     except (PackageNotFoundError, ValueError):
         return "PATH_TO_FMAPBOARD"
-    url, repository = noted["url"], noted.get("vcs_info")
+    url = noted["url"]
+    repository = noted.get("vcs_info")
     if repository:
         return shlex.quote(f"{repository['vcs']}+{url}@{repository['commit_id']}")
     parts = urlparse(url)
-    return shlex.quote(url2pathname(parts.path) if parts.scheme == "file" else url)
+    if parts.scheme == "file":
+        url = url2pathname(parts.path)
+    return shlex.quote(url)

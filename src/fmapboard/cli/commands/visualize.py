@@ -68,8 +68,9 @@ def say_where(
     if folder is not None:
         out.print(f"\nPNG files: {folder}", soft_wrap=True)
     if logdir is not None:
-        each = " (one step per image)" if images > 1 else ""
-        out.print(f"\nTensorBoard{each}:\n  {to_paste('serve', logdir)}", soft_wrap=True)
+        steps = " (one step per image)" if images > 1 else ""
+        to_show = to_paste("serve", logdir)
+        out.print(f"\nTensorBoard{steps}:\n  {to_show}", soft_wrap=True)
 
 
 def visualize_images(
@@ -103,20 +104,15 @@ def visualize_images(
         raise ConfigurationError("--class needs --attribution")
     files = find_images(images or [PHOTOGRAPH])
     inputs = inputs_from(request.inputs, len(files), request.forward_args)
-    series = series_of(request.checkpoint)
-    if series and drawing.step:
-        raise ConfigurationError(
-            "--step takes one checkpoint, not several: the steps of several are the numbers in "
-            "their file names. Leave --step out, or give one file"
-        )
-    loaded = load_model(replace(request, checkpoint=series[0].path) if series else request)
+    request, series = _first_of_series(request, drawing.step)
+    loaded = load_model(request)
     if loaded.report is not None:
         console(stderr=True).print(str(loaded.report))
     if only_list:
         _print_layers(loaded, files[0].path if images else None, drawing.layers, inputs)
         return
-    read = ReadImages.of(evenly(files, samples), loaded.preprocessing, ahead=2 * drawing.batch_size)
-    count = len(series or read.sources)
+    files = evenly(files, samples)
+    read = ReadImages.of(files, loaded.preprocessing, ahead=2 * drawing.batch_size)
     # An invalid pattern fails before anything is written.
     chosen = selected_layers(loaded.model, drawing.layers)
     inputs.check(loaded.model)
@@ -125,45 +121,82 @@ def visualize_images(
     if html is None:
         log_dir, out = places("visualize", log_dir, out)
     drawing = replace(drawing, inputs=inputs)
-    with logged_for(html, log_dir, count, say_report) as logdir:
-        with what_ran():
-            if series:
-                load = partial(_load, loaded, request.checkpoint_key)
-                score = partial(_print_score, loaded.classes)
-                found = draw_series(
-                    drawing, loaded.model, read, series, load,
-                    logdir=logdir, out=out, say=note, each=score,
-                )  # fmt: skip
-            else:
-                found = _draw_each(drawing, loaded, read, logdir, out)
-        given = len(read.sources)
-        say_where(log_dir, out, images=1 if series else given)
-        found.say_overwritten(out, note)
+    with logged_for(html, log_dir, len(series or files), say_report) as logdir:
         if series:
-            line = found.line(given * count, noun="picture", chosen=chosen)
-            steps = count
+            found = _draw_series(request, drawing, loaded, read, series, logdir=logdir, out=out)
         else:
-            line = found.line(given, noun="image", chosen=chosen)
-            steps = found.count
-        not_shown = "" if log_dir is None else _not_shown(steps, log_dir)
-        parts = [part for part in (line, not_shown) if part]
-        console().print(f"\n{'; '.join(parts)}", soft_wrap=True)
+            found = _draw_each(drawing, loaded, read, logdir, out)
+        say_where(log_dir, out, images=1 if series else len(files))
+        found.say_overwritten(out, note)
+        _say_found(found, len(files), len(series), chosen=chosen, log_dir=log_dir)
     read.check_complete()
 
 
-def _not_shown(steps: int, logdir: Path | RemoteDirectory) -> str:
-    """How many of a run's steps TensorBoard does not show; empty if it shows all."""
-    if steps <= KEPT_STEPS:
-        return ""
-    return (
-        f"TensorBoard shows {KEPT_STEPS} of {steps:,} images per layer; for all of them: "
-        f"tensorboard --logdir {logdir} --samples_per_plugin images={steps}"
-    )
+def _first_of_series(request: ModelRequest, step: int) -> tuple[ModelRequest, list[Checkpoint]]:
+    """The request for a series' first checkpoint, and the series; empty for a single checkpoint."""
+    series = series_of(request.checkpoint)
+    if not series:
+        return request, series
+    if step:
+        raise ConfigurationError(
+            "--step takes one checkpoint, not several: the steps of several are the numbers in "
+            "their file names. Leave --step out, or give one file"
+        )
+    return replace(request, checkpoint=series[0].path), series
 
 
-def _load(loaded: LoadedModel, key: str | None, checkpoint: Checkpoint) -> None:
-    report = load_checkpoint(loaded.model, checkpoint.path, key=key)
-    note(f"step {checkpoint.step}: {checkpoint.path}: {report}")
+def _say_found(
+    found: AllImages,
+    images: int,
+    checkpoints: int,
+    *,
+    chosen: Sequence[str],
+    log_dir: Path | RemoteDirectory | None,
+) -> None:
+    """Print what was found in all images, and how many of the steps TensorBoard does not show.
+
+    Args:
+        found: What was found.
+        images: Number of image files.
+        checkpoints: Number of checkpoints in a series; 0 for none.
+        chosen: Names of the selected layers.
+        log_dir: The run directory, or None.
+    """
+    if checkpoints:
+        text = found.line(images * checkpoints, noun="picture", chosen=chosen)
+    else:
+        text = found.line(images, noun="image", chosen=chosen)
+    steps = checkpoints or found.count
+    if log_dir is not None and steps > KEPT_STEPS:
+        text += (
+            f"; TensorBoard shows {KEPT_STEPS} of {steps:,} images per layer; for all of them: "
+            f"tensorboard --logdir {log_dir} --samples_per_plugin images={steps}"
+        )
+    console().print(f"\n{text}", soft_wrap=True)
+
+
+def _draw_series(
+    request: ModelRequest,
+    drawing: Drawing,
+    loaded: LoadedModel,
+    images: ReadImages,
+    series: Sequence[Checkpoint],
+    *,
+    logdir: Path | RemoteDirectory | None,
+    out: Path | None,
+) -> AllImages:
+    """Draw each image with each checkpoint, and print scores."""
+
+    def load(checkpoint: Checkpoint) -> None:
+        report = load_checkpoint(loaded.model, checkpoint.path, key=request.checkpoint_key)
+        note(f"step {checkpoint.step}: {checkpoint.path}: {report}")
+
+    score = partial(_print_score, loaded.classes)
+    with what_ran():
+        return draw_series(
+            drawing, loaded.model, images, series, load,
+            logdir=logdir, out=out, say=note, each=score,
+        )  # fmt: skip
 
 
 def scored(name: str, score: tuple[str, float], classes: Sequence[str] = ()) -> str:
@@ -178,10 +211,14 @@ def scored(name: str, score: tuple[str, float], classes: Sequence[str] = ()) -> 
         >>> scored("cat.jpg", ("class 1", 12.3456), ("dog", "tabby"))
         'cat.jpg: class 1 (tabby), score 12.35'
     """
-    number = score[0].removeprefix("class ")
-    called = classes[int(number)] if number.isdecimal() and int(number) < len(classes) else ""
-    shown = f"{score[0]} ({called})" if called else score[0]
-    return f"{escaped(name, keep='')}: {escaped(shown, keep='')}, score {score[1]:.4g}"
+    shown, value = score
+    number = shown.removeprefix("class ")
+    if number.isdecimal() and int(number) < len(classes):
+        called = classes[int(number)]
+        if called:
+            shown += f" ({called})"
+    text = escaped(f"{name}: {shown}", keep="")
+    return f"{text}, score {value:.4g}"
 
 
 def _print_score(classes: Sequence[str], name: str, written: WrittenImage) -> None:
@@ -197,7 +234,8 @@ def _draw_each(
     out: Path | None,
 ) -> AllImages:
     """Draw each image as a step of its own, and print tables of the layers."""
-    count, unloaded = len(images.sources), loaded.not_loaded()
+    count = len(images.sources)
+    unloaded = loaded.not_loaded()
     has_bar = count > TABLES and console(stderr=True).is_terminal
     progress = progress_bar("visualizing", disable=not has_bar)
     task = progress.add_task("", total=count)
@@ -213,15 +251,15 @@ def _draw_each(
             progress.start()  # not earlier: the bar would interrupt the first table
         _print_score(loaded.classes, name, written)
 
-    try:
-        found = draw_folder(
-            drawing, loaded.model, images, logdir=logdir, out=out,
-            say=partial(progress.console.print, soft_wrap=True), each=each,
-        )  # fmt: skip
-    finally:
-        if progress.live.is_started:
-            progress.stop()
-    return found
+    say = partial(progress.console.print, soft_wrap=True)
+    with what_ran():
+        try:
+            return draw_folder(
+                drawing, loaded.model, images, logdir=logdir, out=out, say=say, each=each
+            )
+        finally:
+            if progress.live.is_started:
+                progress.stop()
 
 
 def _print_layers(
@@ -277,7 +315,9 @@ def search_images(
     say_model(loaded)
     with what_ran():
         followed = partial(_followed, len(files))
-        found = find_patches(search, read, log_dir, out, step, inputs, followed)
+        found = find_patches(
+            search, read, log_dir=log_dir, out=out, step=step, inputs=inputs, follow=followed
+        )
     console().print(patches_table(found, loaded.not_loaded()))
     say_where(log_dir, out)
     found.images.say_overwritten(out, note)

@@ -38,11 +38,12 @@ class LoadReport(NamedTuple):
         if self.others:
             others = " or ".join(self.others)
             text += f" from {self.place!r}; to load other weights: --checkpoint-key {others}"
-        for word, names in (
-            ("missing", self.missing),
-            ("unexpected", self.unexpected),
-            ("with NaN or infinity", self.nonfinite),
-        ):
+        listed = {
+            "missing": self.missing,
+            "unexpected": self.unexpected,
+            "with NaN or infinity": self.nonfinite,
+        }
+        for word, names in listed.items():
             if names:
                 text += f"; {len(names)} {word}: {few(names)}"
         return text
@@ -106,12 +107,12 @@ def load_checkpoint(model: nn.Module, path: Path, *, key: str | None = None) -> 
             f"{str(path)!r} does not fit: {one_line(error, most=300)}; if the model was built with "
             "another number of classes: --model-arg num_classes=N, or as its constructor calls it"
         ) from error
-    missing, unexpected = tuple(result.missing_keys), tuple(result.unexpected_keys)
+    loaded = {name: state[name] for name in own if name in state}
     return LoadReport(
-        missing,
-        unexpected,
-        matched=len(own) - len(missing),
-        nonfinite=_nonfinite({name: state[name] for name in own if name in state}, model),
+        missing=tuple(result.missing_keys),
+        unexpected=tuple(result.unexpected_keys),
+        matched=len(own) - len(result.missing_keys),
+        nonfinite=_nonfinite(loaded, model),
         place=found.place,
         others=found.others,
     )
@@ -119,12 +120,15 @@ def load_checkpoint(model: nn.Module, path: Path, *, key: str | None = None) -> 
 
 def _nonfinite(state: Mapping[str, Tensor], model: nn.Module) -> tuple[str, ...]:
     parameters = {name for name, _ in model.named_parameters(remove_duplicate=False)}
-    bad = {
-        name: int((~tensor.isfinite() if name in parameters else tensor.isnan()).sum())
-        for name, tensor in state.items()
-        if tensor.is_floating_point() or tensor.is_complex()
-    }
-    return tuple(f"{n} ({bad[n]} of {state[n].numel()} values)" for n in bad if bad[n])
+    found = []
+    for name, tensor in state.items():
+        if not tensor.is_floating_point() and not tensor.is_complex():
+            continue
+        is_bad = ~tensor.isfinite() if name in parameters else tensor.isnan()
+        count = int(is_bad.sum())
+        if count:
+            found.append(f"{name} ({count} of {tensor.numel()} values)")
+    return tuple(found)
 
 
 _DEPTH = 3
@@ -163,21 +167,25 @@ def chosen(raw: Mapping[str, Any], key: str) -> Mapping[str, Any]:
         CheckpointError: there is no such part; the text lists the parts there are.
     """
     places = dict(_candidates(raw))
+    prefix = f"{key}."
     for place, state in places.items():
         if place == key:
             return state
-        names = [(_joined(place, _WRAPPERS.sub("", str(name))), name) for name in state]
-        named = {full: state[name] for full, name in names if full.startswith(f"{key}.")}
+        named = {}
+        for name, value in state.items():
+            full = _joined(place, _WRAPPERS.sub("", str(name)))
+            if full.startswith(prefix):
+                named[full.removeprefix(prefix)] = value
         if named:
-            return {full.removeprefix(f"{key}."): value for full, value in named.items()}
-    starts = (
-        _joined(place, str(name).partition(".")[0]) for place in places for name in places[place]
-    )
-    known = list(dict.fromkeys([*filter(None, places), *starts]))
-    raise CheckpointError(
-        f"the checkpoint has no {key!r}{closest(key, known, listed=0)}; "
-        f"it holds {few(known, 6) or 'no named tensors'}"
-    )
+            return named
+    known = dict.fromkeys(place for place in places if place)
+    for place, state in places.items():
+        for name in state:
+            first, _, _ = str(name).partition(".")
+            known[_joined(place, first)] = None
+    near = closest(key, list(known), listed=0)
+    held = few(list(known), 6) or "no named tensors"
+    raise CheckpointError(f"the checkpoint has no {key!r}{near}; it holds {held}")
 
 
 def find(raw: Mapping[str, Any], expected_keys: Collection[str]) -> Found:
@@ -196,42 +204,53 @@ def find(raw: Mapping[str, Any], expected_keys: Collection[str]) -> Found:
         ['weight']
     """
     expected = frozenset(expected_keys)
-    readings = [
-        reading
-        for place, candidate in _candidates(raw)
-        for reading in _readings(place, candidate, expected)
-    ]
+    readings: list[Found] = []
+    for place, candidate in _candidates(raw):
+        readings += _readings(place, candidate, expected)
     if not readings:
         return Found({})
 
     def fits(reading: Found) -> int:
-        return len(expected & reading.tensors.keys() if expected else reading.tensors)
+        if not expected:
+            return len(reading.tensors)
+        return len(expected & reading.tensors.keys())
 
-    most = max(map(fits, readings))
-    best = [reading for reading in readings if fits(reading) == most]
-    best.sort(key=lambda reading: len(_AVERAGED.findall(reading.place)))
-    others = dict.fromkeys(r.place for r in best if r.place and r.place != best[0].place)
-    return Found(best[0].tensors, best[0].place, tuple(others) if expected else ())
+    most = max(fits(reading) for reading in readings)
+    fitting = [reading for reading in readings if fits(reading) == most]
+    fitting.sort(key=lambda reading: len(_AVERAGED.findall(reading.place)))
+    best = fitting[0]
+    if not expected:
+        return best
+    others = dict.fromkeys(reading.place for reading in fitting)
+    for place in ("", best.place):
+        others.pop(place, None)
+    return best._replace(others=tuple(others))
 
 
 def _candidates(
     state: Mapping[str, Any], depth: int = _DEPTH, place: str = ""
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Every dictionary with named tensors, preceded by its dotted key; outer ones first."""
-    if any(isinstance(key, str) and isinstance(state[key], Tensor) for key in state):
+    named = {key: value for key, value in state.items() if isinstance(key, str)}
+    if any(isinstance(value, Tensor) for value in named.values()):
         yield place, state
-    for key, value in state.items() if depth else ():
-        if isinstance(key, str) and isinstance(value, Mapping):
-            yield from _candidates(value, depth - 1, _joined(place, key))
+    if depth == 0:
+        return
+    for key, value in named.items():
+        if isinstance(value, Mapping):
+            inner = _joined(place, key)
+            yield from _candidates(value, depth - 1, inner)
 
 
 def _readings(place: str, state: Mapping[str, Any], expected: frozenset[str]) -> Iterator[Found]:
     """Readings of one dictionary: with and without wrappers, and without a common prefix."""
     plain = [key for key in state if isinstance(key, str)]
-    for wrappers, keys in ((False, plain), (True, [_WRAPPERS.sub("", key) for key in plain])):
+    for wrappers in (False, True):
+        keys = [_WRAPPERS.sub("", key) for key in plain] if wrappers else plain
         for prefix in _prefixes(keys, expected):
             tensors = _renamed(state, wrappers=wrappers, prefix=prefix)
-            shown = "" if _WRAPPERS.sub("", prefix) == "" else prefix.removesuffix(".")
+            is_wrapper = not _WRAPPERS.sub("", prefix)
+            shown = "" if is_wrapper else prefix.removesuffix(".")
             yield Found(tensors, _joined(place, shown))
 
 
@@ -239,33 +258,44 @@ def _renamed(state: Mapping[str, Any], *, wrappers: bool, prefix: str) -> dict[s
     """The tensors with other names: without wrappers and ``prefix``."""
 
     def rename(key: str) -> str:
-        return (_WRAPPERS.sub("", key) if wrappers else key).removeprefix(prefix)
+        if wrappers:
+            key = _WRAPPERS.sub("", key)
+        return key.removeprefix(prefix)
 
-    tensors = {k: v for k, v in state.items() if isinstance(k, str) and isinstance(v, Tensor)}
+    kept: dict[str, Tensor] = OrderedDict()
+    changed: dict[str, Tensor] = {}
+    for key, value in state.items():
+        if isinstance(key, str) and isinstance(value, Tensor):
+            name = rename(key)
+            tensors = kept if name == key else changed
+            tensors[name] = value
     # Renamed tensors come last, so that they replace one that already has the new name.
-    order = sorted(tensors, key=lambda key: rename(key) != key)
-    renamed = OrderedDict((rename(key), tensors[key]) for key in order)
-    versions = getattr(state, "_metadata", {})
-    renamed._metadata = {  # type: ignore[attr-defined]  # where torch keeps it
-        rename(f"{key}." if key else "").removesuffix("."): value for key, value in versions.items()
-    }
-    return renamed
+    kept.update(changed)
+    versions = {}
+    for key, version in getattr(state, "_metadata", {}).items():
+        module = rename(f"{key}." if key else "")
+        versions[module.removesuffix(".")] = version
+    kept._metadata = versions  # type: ignore[attr-defined]  # where torch keeps it
+    return kept
 
 
 def _prefixes(keys: Collection[str], expected: frozenset[str]) -> list[str]:
     """The prefixes whose removal turns the most keys into expected ones, shortest first."""
-    votes = Counter(
-        name[: dot.end()]
-        for name in dict.fromkeys(keys)
-        for dot in re.finditer(r"^|\.", name)
-        if name[dot.end() :] in expected
-    )
-    most = max(votes.values(), default=0)
-    return sorted((prefix for prefix in votes if votes[prefix] == most), key=len) or [""]
+    votes: Counter[str] = Counter()
+    for name in dict.fromkeys(keys):
+        for start in re.finditer(r"^|\.", name):
+            end = start.end()
+            if name[end:] in expected:
+                votes[name[:end]] += 1
+    if not votes:
+        return [""]
+    most = max(votes.values())
+    prefixes = [prefix for prefix, count in votes.items() if count == most]
+    return sorted(prefixes, key=len)
 
 
 def _joined(place: str, name: str) -> str:
-    return f"{place}.{name}" if place and name else place or name
+    return ".".join(part for part in (place, name) if part)
 
 
 _COUNTERS = ("step", "iter(?:ation)?", "epoch")
@@ -303,7 +333,8 @@ def series_of(pattern: Path | None) -> list[Checkpoint]:
     """
     if pattern is None or pattern.exists() or not glob.has_magic(str(pattern)):
         return []
-    paths = sorted(map(Path, glob.glob(str(pattern))), key=natural_order)
+    paths = [Path(path) for path in glob.glob(str(pattern))]
+    paths.sort(key=natural_order)
     if not paths:
         near = "" if glob.has_magic(str(pattern.parent)) else nearby(pattern)
         advice = near or "; write it as the files are named, such as --checkpoint 'ckpt_*.pt'"
@@ -312,7 +343,8 @@ def series_of(pattern: Path | None) -> list[Checkpoint]:
     steps = [step for step in found if step is not None]
     if len(set(steps)) < len(paths):
         steps = list(range(len(paths)))
-    return [Checkpoint(*one) for one in sorted(zip(steps, paths, strict=True))]
+    series = [Checkpoint(step, path) for step, path in zip(steps, paths, strict=True)]
+    return sorted(series)
 
 
 def step_in(name: str) -> int | None:

@@ -110,7 +110,7 @@ def build_timm(request: ModelRequest) -> LoadedModel:
     name = call.name.removeprefix("timm:")
     known = [*timm.list_models(), *timm.list_models(include_tags=True)]
     if name not in known:
-        raise UnknownModel(_no_such(call.name, [f"timm:{one}" for one in known]))
+        raise UnknownModel(_no_such(call.name, [f"timm:{model}" for model in known]))
     if request.fetches:
         go_offline_if_unreachable()
     with building(request):
@@ -170,7 +170,8 @@ def building(
         ConfigurationError: the library rejects the name or the arguments.
         FmapboardError: of type ``failed``, for all other errors of the library.
     """
-    call, before = request.call, socket.getdefaulttimeout()
+    call = request.call
+    before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(_TIMEOUT)
     try:
         with contextlib.redirect_stdout(sys.stderr):
@@ -179,15 +180,20 @@ def building(
         raise
     except Exception as error:
         given = ", ".join(f"{name}={value!r}" for name, value in call.kwargs.items())
-        said = f"{call.name!r} with {given}" if given else repr(call.name)
-        advice = "; use --weights FILE or --checkpoint FILE for local weights, or --weights none "
-        advice = f"{advice}for random ones" * request.fetches
-        rejected = isinstance(error, (TypeError, ValueError, AssertionError, ImportError))
-        if rejected or "mismatch" in str(error):
-            raise ConfigurationError(f"cannot build {said}: {one_line(error)}{advice}") from error
+        model = f"{call.name!r} with {given}" if given else repr(call.name)
+        advice = ""
+        if request.fetches:
+            advice = (
+                "; use --weights FILE or --checkpoint FILE for local weights, or --weights none "
+                "for random ones"
+            )
+        reason = one_line(error)
+        is_rejected = isinstance(error, (TypeError, ValueError, AssertionError, ImportError))
+        if is_rejected or "mismatch" in str(error):
+            raise ConfigurationError(f"cannot build {model}: {reason}{advice}") from error
         if cached is not None and cached.exists():
-            advice = f"{advice}; delete {str(cached)!r} to download it again"
-        raise failed(f"could not load the weights of {said} ({one_line(error)}){advice}") from error
+            advice += f"; delete {str(cached)!r} to download it again"
+        raise failed(f"could not load the weights of {model} ({reason}){advice}") from error
     finally:
         socket.setdefaulttimeout(before)
 
@@ -269,7 +275,8 @@ def _build(
         return transformers.AutoModel.from_config(config, **_NO_CODE), None
     built = saved or transformers.AutoModel
     model, info = built.from_pretrained(name, config=config, output_loading_info=True, **_NO_CODE)
-    missing, unexpected = tuple(info["missing_keys"]), tuple(info["unexpected_keys"])
+    missing = tuple(info["missing_keys"])
+    unexpected = tuple(info["unexpected_keys"])
     matched = len(model.state_dict()) - len(missing)
     return model, LoadReport(missing, unexpected, matched)
 

@@ -16,7 +16,8 @@ from fmapboard.errors import ConfigurationError
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
-IMAGENET_SIZE, IMAGENET_RESIZE = 224, 256
+IMAGENET_SIZE = 224
+IMAGENET_RESIZE = 256
 
 WHOLE_SIDE = 320
 """Default shorter side of a detector's input, px; the usual 800 would make runs slow and large."""
@@ -74,7 +75,8 @@ class Preprocessing:
         image = image if image.mode == mode else image.convert(mode)
         height = min(image.height, _MAX_ASPECT * image.width)
         width = min(image.width, _MAX_ASPECT * image.height)
-        left, top = (image.width - width) // 2, (image.height - height) // 2
+        left = (image.width - width) // 2
+        top = (image.height - height) // 2
         image = image.crop((left, top, left + width, top + height))
         if self.resize is not None:
             edges = [self.resize] if isinstance(self.resize, int) else list(self.resize)
@@ -114,8 +116,9 @@ class Preprocessing:
         else:
             resized = "size kept" if self.resize is None else f"resized to {_by(self.resize)} px"
         cropped = "" if self.size in (None, self.resize) else f", crop {_by(self.size)}"
-        mean, std = (" ".join(f"{n:.4g}" for n in numbers) for numbers in (self.mean, self.std))
         grey = ", grey" if self.channels == 1 else ""
+        mean = " ".join(f"{number:.4g}" for number in self.mean)
+        std = " ".join(f"{number:.4g}" for number in self.std)
         return f"{self.source}: {resized}{cropped}{grey}, mean {mean}, std {std}"
 
     @classmethod
@@ -127,12 +130,15 @@ class Preprocessing:
         """
         crop = getattr(preset, "crop_size", None)
         resize = getattr(preset, "resize_size", None) or [WHOLE_SIDE]
+        mean = getattr(preset, "mean", (0.0, 0.0, 0.0))
+        std = getattr(preset, "std", (1.0, 1.0, 1.0))
+        interpolation = getattr(preset, "interpolation", InterpolationMode.BILINEAR)
         return cls(
             size=(crop[0], crop[-1]) if crop else None,
             resize=resize[0] if len(resize) == 1 else (resize[0], resize[1]),
-            mean=tuple(getattr(preset, "mean", (0.0, 0.0, 0.0))),
-            std=tuple(getattr(preset, "std", (1.0, 1.0, 1.0))),
-            interpolation=getattr(preset, "interpolation", InterpolationMode.BILINEAR).value,
+            mean=tuple(mean),
+            std=tuple(std),
+            interpolation=interpolation.value,
             source=source,
         )
 
@@ -140,11 +146,13 @@ class Preprocessing:
     def from_timm(cls, config: Mapping[str, Any]) -> Preprocessing:
         """The preprocessing of timm's evaluation transform for a ``resolve_model_data_config``."""
         channels, height, width = config["input_size"]
-        exactly = config.get("crop_mode") == "squash" or height != width
-        scaled = [math.floor(side / config["crop_pct"]) for side in (height, width)]
+        crop_pct = config["crop_pct"]
+        resize: int | tuple[int, int] = math.floor(height / crop_pct)
+        if config.get("crop_mode") == "squash" or height != width:
+            resize = (math.floor(height / crop_pct), math.floor(width / crop_pct))
         return cls(
             size=(height, width),
-            resize=(scaled[0], scaled[1]) if exactly else scaled[0],
+            resize=resize,
             mean=_fit(config["mean"], channels),
             std=_fit(config["std"], channels),
             channels=channels,
@@ -162,29 +170,39 @@ class Preprocessing:
         Raises:
             ConfigurationError: ``channels`` is neither 1 nor 3.
         """
-        size, crop = config.get("size") or {}, config.get("crop_size") or {}
+        size = config.get("size") or {}
+        crop = config.get("crop_size")
         shortest = size.get("shortest_edge")
         exact = (size["height"], size["width"]) if "height" in size else None
-        side = (crop["height"], crop["width"]) if config.get("do_center_crop") and crop else exact
-        resize: int | tuple[int, int] = exact or shortest or WHOLE_SIDE
+        side = exact
+        resize: int | tuple[int, int] | None = exact or shortest or WHOLE_SIDE
+        if crop and config.get("do_center_crop"):
+            side = (crop["height"], crop["width"])
         if "longest_edge" in size:
-            side, resize = None, WHOLE_SIDE
+            side = None
+            resize = WHOLE_SIDE
         elif config.get("crop_pct") and shortest:  # ConvNeXt: only sizes below 384 px are cropped
             side = (shortest, shortest)
             resize = int(shortest / config["crop_pct"]) if shortest < 384 else side
-        normalizes = config.get("do_normalize", True)
-        mean, std = (
-            (config["image_mean"], config["image_std"]) if normalizes else ([0.0] * 3, [1.0] * 3)
-        )
-        factor = config.get("rescale_factor", 1 / 255) if config.get("do_rescale", True) else 1.0
+        if not config.get("do_resize", True):
+            resize = None
+        mean = [0.0] * 3
+        std = [1.0] * 3
+        if config.get("do_normalize", True):
+            mean = config["image_mean"]
+            std = config["image_std"]
+        factor = 1.0
+        if config.get("do_rescale", True):
+            factor = config.get("rescale_factor", 1 / 255)
         scale = round(255 * factor, 9)  # of the processor's values; ours go from 0 to 1
+        resampling = Image.Resampling(config.get("resample", 2))
         return cls(
             size=side,
-            resize=resize if config.get("do_resize", True) else None,
+            resize=resize,
             mean=_fit([number / scale for number in mean], channels),
             std=_fit([number / scale for number in std], channels),
             channels=channels,
-            interpolation=Image.Resampling(config.get("resample", 2)).name.lower(),
+            interpolation=resampling.name.lower(),
             source="the model's image processor",
         )
 
@@ -237,34 +255,56 @@ class Preprocessing:
         named = [name for name, value in given.items() if value is not None]
         if not named:
             return self
-        side, size = self.resize, self.size
-        if crop is not None:
-            size = None if crop == "none" else (crop, crop) if isinstance(crop, int) else crop
-        elif not isinstance(resize, int):
-            size = size if resize is None else None
-        elif size is not None:
-            size = min(resize, size[0]), min(resize, size[1])
-        if resize is not None:
-            side = None if resize == "none" else resize
-        elif isinstance(side, int):
-            side = max(side, *(size or (0, 0)))
-        elif side is not None and size is not None:
-            side = max(side[0], size[0]), max(side[1], size[1])
-        source = f"{', '.join(named)} as given" + (
-            "" if len(named) == len(given) else f", otherwise {self.source}"
-        )
-        return replace(
-            self,
-            mean=self.mean if mean is None else _per_channel(mean, self.channels, "--mean"),
-            std=self.std if std is None else _per_channel(std, self.channels, "--std"),
-            resize=side,
-            size=size,
-            source=source,
-        )
+        size = _cropped_to(self.size, resize, crop)
+        side: int | tuple[int, int] | None = None
+        if resize is None:
+            side = _raised(self.resize, size)
+        elif resize != "none":
+            side = resize
+        options = ", ".join(named)
+        source = f"{options} as given"
+        if len(named) < len(given):
+            source += f", otherwise {self.source}"
+        changed = replace(self, resize=side, size=size, source=source)
+        if mean is not None:
+            changed = replace(changed, mean=_per_channel(mean, self.channels, "--mean"))
+        if std is not None:
+            changed = replace(changed, std=_per_channel(std, self.channels, "--std"))
+        return changed
+
+
+def _cropped_to(
+    size: tuple[int, int] | None, resize: Size | None, crop: Size | None
+) -> tuple[int, int] | None:
+    """Height and width of the crop: ``size``, unless the user's resize or crop changes it."""
+    if crop == "none":
+        return None
+    if isinstance(crop, int):
+        return crop, crop
+    if crop is not None:
+        return crop
+    if resize is None or size is None:
+        return size
+    if not isinstance(resize, int):
+        return None
+    height, width = size
+    return min(resize, height), min(resize, width)
+
+
+def _raised(
+    resize: int | tuple[int, int] | None, size: tuple[int, int] | None
+) -> int | tuple[int, int] | None:
+    """A resize that is at least as large as the crop."""
+    if resize is None or size is None:
+        return resize
+    height, width = size
+    if isinstance(resize, int):
+        return max(resize, height, width)
+    return max(resize[0], height), max(resize[1], width)
 
 
 def _by(sides: tuple[int, int] | None) -> str:
-    return "×".join(map(str, sides or ()))
+    return "×".join(str(side) for side in sides or ())
 
 
 def _fit(values: Sequence[float], channels: int) -> tuple[float, ...]:

@@ -110,7 +110,7 @@ def _read_safetensors(path: Path) -> Mapping[str, Any]:
 def _read_torch(path: Path) -> Mapping[str, Any]:
     try:
         raw = _weights_of(_unpickled(path))
-        if isinstance(raw, Mapping) and any(isinstance(one, StandIn) for one in raw.values()):
+        if isinstance(raw, Mapping) and any(isinstance(value, StandIn) for value in raw.values()):
             raw = {key: _weights_of(value) for key, value in raw.items()}
     except Exception as error:  # an unpickler may raise anything for a damaged file
         raise _unreadable(path, error) from error
