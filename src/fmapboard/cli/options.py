@@ -260,8 +260,11 @@ def arguments_of(name: str) -> Mapping[str, Argument]:
     They are read from the source: importing the function would import torch, which takes seconds.
     """
     source = resources.files("fmapboard").joinpath(FILES[name]).read_text("utf-8")
-    (node,) = [node for node in ast.parse(source).body if getattr(node, "name", "") == name]
-    assert isinstance(node, ast.FunctionDef | ast.ClassDef)
+    definitions = {}
+    for statement in ast.parse(source).body:
+        if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+            definitions[statement.name] = statement
+    node = definitions[name]
     docstring = ast.get_docstring(node) or ""
     _, section, *_ = re.split(r"\n(?:Args|Attributes):\n", docstring)
     listed, _, _ = section.partition("\n\n")
@@ -287,9 +290,10 @@ def _declared(
             if isinstance(field, ast.AnnAssign):
                 yield ast.unparse(field.target), field.annotation, field.value
         return
-    arguments = [*node.args.args, *node.args.kwonlyargs]
-    required = len(node.args.args) - len(node.args.defaults)
-    defaults = [*[None] * required, *node.args.defaults, *node.args.kw_defaults]
+    given = node.args
+    arguments = [*given.args, *given.kwonlyargs]
+    required = len(given.args) - len(given.defaults)
+    defaults = [None] * required + given.defaults + given.kw_defaults
     for argument, default in zip(arguments, defaults, strict=True):
         yield argument.arg, argument.annotation, default
 
@@ -304,7 +308,8 @@ def options_of(name: str, *arguments: str) -> Decorator:
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
         for argument in reversed(arguments):
-            command = _option(name, argument)(command)
+            option = _option(name, argument)
+            command = option(command)
         return command
 
     return add
@@ -320,7 +325,7 @@ def _option(function: str, name: str) -> Decorator:
     given.update(FLAGS.get(f"{function}.{name}", {}))
     flag = name.replace("_", "-")
     flags = given.pop("flags", (f"--{flag}",))
-    text = given.pop("help", None) or first_sentence(argument.text)
+    text = given.pop("help", "") or first_sentence(argument.text)
     if argument.type == "Sequence[str]":
         given["multiple"] = True
     elif argument.type == "bool":

@@ -43,15 +43,18 @@ class Embedded(NamedTuple):
     @classmethod
     def of(cls, path: str, answer: Answer | None, **query: str | int) -> Embedded:
         """An answer to a query that is given by name; None if there is none."""
-        asked = tuple((name, str(query[name])) for name in sorted(query))
+        names = sorted(query)
+        asked = tuple((name, str(query[name])) for name in names)
         if answer is None:
             return cls(path, asked, (b"",))
         parts = pieces(answer)
         if not isinstance(answer, Maps):
-            return cls(path, asked, (b"".join(parts),))
+            whole = b"".join(parts)
+            return cls(path, asked, (whole,))
         begin = len(parts) - len(answer.pictures)
         header = b"".join(parts[:begin])
-        return cls(path, asked, (header, *parts[begin:]), answer)
+        pictures = parts[begin:]
+        return cls(path, asked, (header, *pictures), answer)
 
 
 class RunAnswers:
@@ -105,7 +108,7 @@ class RunAnswers:
         steps = self.steps
         if self._health is None or not steps:
             return spread(steps, count)
-        keys = {layer.key for layer in self._listed.layers}
+        keys = self._keys()
         rows = set()
         for number, row in enumerate(self._health.layers):
             if row.key in keys or row.shown_at in keys:
@@ -113,11 +116,13 @@ class RunAnswers:
         wanted = onsets(self._health.since, rows, steps)
         return spread(steps, count, wanted)
 
+    def _keys(self) -> set[str]:
+        return {layer.key for layer in self._listed.layers}
+
     def drop(self, keys: Collection[str]) -> None:
         """Leave out these layers."""
-        listed = self._listed
-        kept = [layer for layer in listed.layers if layer.key not in keys]
-        self._listed = replace(listed, layers=kept)
+        kept = [layer for layer in self._listed.layers if layer.key not in keys]
+        self._listed = replace(self._listed, layers=kept)
 
     def numbers(self) -> Iterator[Embedded]:
         """Everything but pictures and the lists of them."""
@@ -148,32 +153,38 @@ class RunAnswers:
             shown = [_without_input(layer) for layer in shown]
         listed = _at(self._listed, chosen)
         yield self._of("layers", replace(listed, layers=shown, inputs=inputs))
-        attributions = [_at(series, chosen, "gradients") for series in self._attribution.series]
-        attributions = [series for series in attributions if series.steps]
+        attributions = []
+        for series in self._attribution.series:
+            kept = _at(series, chosen, "gradients")
+            if kept.steps:
+                attributions.append(kept)
         attribution = replace(self._attribution, series=attributions)
         yield self._of("attribution", attribution)
-        keys = {layer.key for layer in shown}
-        yield from self._patches_of(keys, chosen)
+        yield from self._patches_of(chosen)
         for step in steps:
             yield self._asked("health_step", step=step)
         for step in _steps_of(shown):
             for layer in shown:
-                if step in (layer.steps or ()):
+                if layer.steps and step in layer.steps:
                     yield self._maps(layer.key, step)
             for image in inputs:
                 if step in image.steps:
-                    yield self._asked("input", name=image.name, sample=image.sample, step=step)
+                    sample = image.sample
+                    yield self._asked("input", name=image.name, sample=sample, step=step)
             for attributed in attributions:
                 if step in attributed.steps:
-                    yield self._asked("attribution_picture", key=attributed.key, step=step)
+                    key = attributed.key
+                    yield self._asked("attribution_picture", key=key, step=step)
 
-    def _patches_of(self, keys: Collection[str], steps: Collection[int]) -> Iterator[Embedded]:
-        """The list of patches of these layers, and all their pictures."""
+    def _patches_of(self, steps: set[int]) -> Iterator[Embedded]:
+        """The list of patches of the layers, and all their pictures."""
+        keys = self._keys()
         kept: list[PatchesSeries] = []
         for series in self._patches.series:
             if series.key in keys:
                 kept.append(_shown(series, steps))
-        yield self._of("patches", Patches(self._run, kept))
+        listed = Patches(self._run, kept)
+        yield self._of("patches", listed)
         for series in kept:
             for step in series.steps:
                 yield from self._pages(series.key, step)
@@ -193,7 +204,7 @@ class RunAnswers:
 
     def _without_dropped(self, found: Health) -> Health:
         """The health of all layers, which leads to those only that the report has."""
-        keys = {layer.key for layer in self._listed.layers}
+        keys = self._keys()
 
         def kept(key: str | None) -> str | None:
             return key if key in keys else None
@@ -239,9 +250,9 @@ def _steps_of(layers: Sequence[Layer]) -> list[int]:
 
 
 def _without_input(layer: Layer) -> Layer:
-    facts = layer.facts
-    roles = tuple(role for role in facts.roles if role != _INPUTS)
-    return replace(layer, facts=replace(facts, roles=roles))
+    roles = tuple(role for role in layer.facts.roles if role != _INPUTS)
+    facts = replace(layer.facts, roles=roles)
+    return replace(layer, facts=facts)
 
 
 def _without(found: Maps, role: str) -> Maps:
@@ -262,7 +273,8 @@ def _shown(series: S, steps: Collection[int]) -> S:
 
 def _at(series: S, steps: Collection[int], *more: str) -> S:
     """A series with ``steps``, ``wall_times`` and ``more`` at these steps only."""
-    places = [place for place, step in enumerate(series.steps or ()) if step in steps]
+    own_steps = series.steps or ()
+    places = [place for place, step in enumerate(own_steps) if step in steps]
     kept: dict[str, Any] = {}
     for name in ("steps", "wall_times", *more):
         values = getattr(series, name)

@@ -81,8 +81,12 @@ def check_runs(
         with failures.noted(run.path):
             reports = checks.reports(run)
             findings = [finding for report in reports for finding in report.findings]
-            named = {"run": str(run.path)} if len(runs) > 1 else {}
-            answers = [{**finding.as_json(), **named} for finding in findings]
+            answers = []
+            for finding in findings:
+                answer = dict(finding.as_json())
+                if len(runs) > 1:
+                    answer["run"] = str(run.path)
+                answers.append(answer)
             json.dumps(answers)  # what cannot be printed is an error of this run alone
             objects += answers
             lines += _lines(run, reports)
@@ -100,7 +104,8 @@ def runs_in(paths: Iterable[Path], failures: Failures) -> list[RunFiles]:
     runs: dict[Path, RunFiles] = {}
     for path in paths:
         with failures.noted(path):
-            runs.update({run.path: run for run in read_runs(path)})
+            found = read_runs(path)
+            runs.update({run.path: run for run in found})
     for run in runs.values():
         for problem in run.problems:
             complain(f"{run.path}: {problem}")
@@ -190,7 +195,8 @@ def finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
         explained = finding.meaning, finding.advice
         # Where nothing is explained, there is nothing to share a line for.
         own = () if finding.explanation else (str(id(finding)),)
-        alike.setdefault((*shared, *explained, *own), []).append(finding)
+        same = (*shared, *explained, *own)
+        alike.setdefault(same, []).append(finding)
     for group in alike.values():
         first = group[0]
         indent = "  " if first.follows else ""
@@ -261,15 +267,20 @@ def why_runs(
     texts = []
     for verdict, run in judged:
         with failures.noted(run.path):
-            shown = [] if pictures is None else list(_write(verdict, run, pictures, taken))
+            shown: list[str] = []
+            if pictures is not None:
+                shown += _write(verdict, run, pictures, taken)
             if as_json:
-                listed = {} if pictures is None else {"pictures": shown}
-                texts.append(json.dumps({**verdict.as_json(), **listed}))
+                answer = dict(verdict.as_json())
+                if pictures is not None:
+                    answer["pictures"] = shown
+                texts.append(json.dumps(answer))
             else:
-                lines = verdict.lines(shown)
-                texts.append("\n".join(escaped(line, keep="") for line in lines))
+                lines = [escaped(line, keep="") for line in verdict.lines(shown)]
+                texts.append("\n".join(lines))
     if texts:
-        print(("\n" if as_json else "\n\n").join(texts))
+        gap = "\n" if as_json else "\n\n"
+        print(gap.join(texts))
     is_fault = any(verdict.verdict == "fault" for verdict, _ in judged)
     return failures.status(is_found=is_fault)
 
@@ -292,11 +303,16 @@ def _write(verdict: Verdict, run: RunFiles, folder: Path, taken: set[str]) -> It
     for record in run.records:
         asked += [tags.prefix(record.name) + tag for tag in tags.INPUT_PICTURES]
     log = EventLog(run.path, frozenset(asked).__contains__)
-    shown = [tag for tag in dict.fromkeys(asked) if tag in log.series and log.series[tag].data]
+    shown = []
+    for tag in dict.fromkeys(asked):
+        series = log.series.get(tag)
+        if series is not None and series.data:
+            shown.append(tag)
     for tag in shown[:_PICTURES]:
         data = log.series[tag].ordered()
-        later = [datum for datum in data if since is not None and datum.step >= since]
-        datum = later[0] if later else data[-1]
+        datum = data[-1]
+        if since is not None:
+            datum = next((later for later in data if later.step >= since), datum)
         png = log.strings(datum)[2:3]  # behind width and height
         if png:
             stem = file_stem(f"{run.path.name}_{tag}_step{datum.step}")
