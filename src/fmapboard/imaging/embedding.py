@@ -62,7 +62,8 @@ def check_embedding(
             "reads. Pass log_dir= with a path on this machine"
         )
     known = named_layers(model)
-    if _module_of(layer, known) not in known:
+    module = _module_of(layer, known)
+    if module not in known:
         near = closest(layer, known) or "; for the names: visualize --list"
         raise LayerNotFound(f"no layer {layer!r} among {len(known)}{near}")
     return directory
@@ -70,7 +71,9 @@ def check_embedding(
 
 def _module_of(layer: str, known: Mapping[str, nn.Module]) -> str:
     """The name of the module of a layer call such as ``relu.call2``."""
-    return layer if layer in known else re.sub(r"\.call\d+$", "", layer)
+    if layer in known:
+        return layer
+    return re.sub(r"\.call\d+$", "", layer)
 
 
 class Embedding:
@@ -113,7 +116,7 @@ class Embedding:
                 f"expected one row per image; {_ANOTHER}"
             )
         if maps[0, 0].numel() > 1:
-            size = "×".join(map(str, maps.shape[2:]))
+            size = "×".join(str(side) for side in maps.shape[2:])
             self._note = f"averaged over {size} positions, since the output is not a vector"
         if maps.dim() > 2:
             maps = maps.flatten(2).mean(-1)  # [B, C]
@@ -159,11 +162,13 @@ class Embedding:
         store(folder / "vectors.tsv", table.getvalue())
         store(folder / "labels.tsv", lines.encode())
         if complete:
-            sheet = Picture(_sheet(np.stack(self._thumbnails)))
+            thumbnails = np.stack(self._thumbnails)  # [N, side, side, 3]
+            sheet = Picture(_sheet(thumbnails))
             store(folder / "thumbnails.png", png.encode(sheet))
             entry.sprite.image_path = f"{place}/thumbnails.png"
             entry.sprite.single_image_dim.extend([self._side, self._side])
-        text = text_format.MessageToString(ProjectorConfig(embeddings=[*kept, entry]))
+        config = ProjectorConfig(embeddings=[*kept, entry])
+        text = text_format.MessageToString(config)
         store(self._directory / CONFIG, text.encode())
         count, values = vectors.shape
         notes = [f"Projector: {count} vectors of {values} values from {self._layer}"]
@@ -197,12 +202,14 @@ def _listed(path: Path) -> ProjectorConfig:
 
 def _sheet(thumbnails: Bytes8) -> Bytes8:
     """The thumbnails in rows on a square sheet, as the Projector expects them."""
-    columns = math.ceil(math.sqrt(len(thumbnails)))
+    count = len(thumbnails)
+    columns = math.ceil(math.sqrt(count))
     padded = np.zeros((columns * columns, *thumbnails.shape[1:]), np.uint8)
-    padded[: len(thumbnails)] = thumbnails
+    padded[:count] = thumbnails
     return grid(padded, columns, 0, 0)
 
 
 def _one_line(label: str) -> str:
     """A label as a line of its own; a tab would make the first line a header."""
-    return " ".join(label.encode("utf-8", "backslashreplace").decode().split()) or "?"
+    text = label.encode("utf-8", "backslashreplace").decode()
+    return " ".join(text.split()) or "?"

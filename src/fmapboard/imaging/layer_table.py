@@ -25,8 +25,8 @@ def layer_table(
             ``"random"``; there is a column for them if any.
     """
     table = new_table()
-    for heading in ("layer", "kernel shape"):
-        table.add_column(heading, no_wrap=True)
+    table.add_column("layer", no_wrap=True)
+    table.add_column("kernel shape", no_wrap=True)
     if unloaded:
         table.add_column("weights", no_wrap=True)
     table.add_column("map size", no_wrap=True)
@@ -34,8 +34,10 @@ def layer_table(
     for heading in ("constant", "dead channels", "non-finite"):
         table.add_column(heading, justify="right")
     table.add_column("file", overflow="fold")
-    for measured in sorted(step.statistics, key=lambda measured: measured.layer_call.position):
-        add_row(table, *_cells(measured, files, unloaded))
+    rows = sorted(step.statistics, key=lambda measured: measured.layer_call.position)
+    for measured in rows:
+        cells = _cells(measured, files, unloaded)
+        add_row(table, *cells)
     return table
 
 
@@ -50,14 +52,20 @@ def _cells(
     if unloaded:
         cells.append(unloaded.get(call.layer, ""))
     map_size = measured.shape[1:] or measured.shape  # without the batch axis
-    cells.append("×".join(map(str, map_size)))
-    finite = statistics.minimum[np.isfinite(statistics.minimum)]
+    cells.append("×".join(str(side) for side in map_size))
+    minimum = statistics.minimum
+    finite = minimum[np.isfinite(minimum)]
     if finite.size:
-        cells.append(f"{finite.min():.3g} … {np.nanmax(statistics.maximum):.3g}")
+        lowest = finite.min()
+        highest = np.nanmax(statistics.maximum)
+        cells.append(f"{lowest:.3g} … {highest:.3g}")
     else:
         cells.append("no finite value")
     cells.append(_count(statistics.constant))
-    cells.append("–" if statistics.dead is None else _count(statistics.dead))
+    if statistics.dead is None:
+        cells.append("–")
+    else:
+        cells.append(_count(statistics.dead))
     cells.append(_count(statistics.nonfinite))
     written = files.get(call.label)
     cells.append(written[0] if written else "–")

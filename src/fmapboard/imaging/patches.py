@@ -83,14 +83,17 @@ def patches_table(found: Patches, unloaded: Mapping[str, str]) -> Table:
     for heading in headings:
         table.add_column(heading, no_wrap=heading != "file", overflow="fold")
     for label, layer in found.items():
-        field = "×".join(map(str, layer.cell))
+        call = layer.layer_call
+        cells: list[object] = [label, call.group]
+        if unloaded:
+            cells.append(unloaded.get(call.layer, ""))
+        cells.append(f"{len(layer.crops)} of {layer.channels}")
+        field = "×".join(str(side) for side in layer.cell)
         if layer.lost_at:
             field += f" ({layer.lost_at})"
+        cells.append(field)
         files = found.files.get(label)
-        searched = f"{len(layer.crops)} of {layer.channels}"
-        cells = [label, layer.layer_call.group, searched, field, files[0] if files else "–"]
-        if unloaded:
-            cells.insert(2, unloaded.get(layer.layer_call.layer, ""))
+        cells.append(files[0] if files else "–")
         add_row(table, *cells)
     return table
 
@@ -156,8 +159,11 @@ def find_patches(
         folder = FolderWriter(out)
         folder.write(written)
         found.images.replaced = folder.replaced
-        files = folder.files
-        found.files = {label: files.get(patches_tag(row), []) for label, row in found.items()}
+        files = {}
+        for label, layer in found.items():
+            tag = patches_tag(layer)
+            files[label] = folder.files.get(tag, [])
+        found.files = files
     if log_dir is not None:
         drawing = Drawing(search.layers, step=step, inputs=inputs)
         _draw_first(drawing, search, images, log_dir)

@@ -125,10 +125,12 @@ class ImageWriter:
         shown = step.pictures
         in_files = shown
         if self._board is not None:
-            shown = tuple(self._encoders.map(partial(_mapped, png.encoded), shown))
+            encode = partial(_mapped, png.encoded)
+            shown = tuple(self._encoders.map(encode, shown))
         if folder is not None:
             in_files = labelled(step).pictures if self._labels else shown
-            in_files = tuple(self._encoders.map(partial(_mapped, _enlarged), in_files))
+            enlarge_all = partial(_mapped, _enlarged)
+            in_files = tuple(self._encoders.map(enlarge_all, in_files))
         if self._board is not None:
             self._board.write(replace(step, pictures=shown))
         if folder is None:
@@ -235,9 +237,9 @@ def _labelled(tagged: TaggedPictures, channels: dict[str, int], score: str) -> T
     if tagged.kind == "network_input":
         return tagged
     title = _title(tagged, score)
-    is_matrix = tagged.kind == "kernels" and tagged.samples[0].palette is not None
+    is_matrix = _is_matrix(tagged)
     padding = PADDING if tagged.kind == "feature_maps" else KERNEL_PADDING
-    count = 0 if is_matrix else _numbered_tiles(tagged, channels)
+    count = _numbered_tiles(tagged, channels)
     samples = []
     for picture in tagged.samples:
         if is_matrix:
@@ -248,8 +250,14 @@ def _labelled(tagged: TaggedPictures, channels: dict[str, int], score: str) -> T
             pixels = _with_matrix_numbers(picture, 0)
         else:
             pixels = _with_tile_numbers(picture, count, padding)
-        samples.append(Picture(_below(title, pixels)))
+        page = _below(title, pixels)
+        samples.append(Picture(page))
     return replace(tagged, samples=tuple(samples))
+
+
+def _is_matrix(tagged: TaggedPictures) -> bool:
+    """True for kernels that are drawn one by one, with a row or column per output."""
+    return tagged.kind == "kernels" and tagged.samples[0].palette is not None
 
 
 def _title(tagged: TaggedPictures, score: str) -> str:
@@ -262,8 +270,9 @@ def _title(tagged: TaggedPictures, score: str) -> str:
     if tagged.kind == "feature_maps":
         return name
     title = f"{tagged.kind}: {name}"
-    is_matrix = tagged.kind == "kernels" and tagged.samples[0].palette is not None
-    if call is None or not is_matrix or len(call.kernel_shape or ()) <= 2:
+    if call is None or not _is_matrix(tagged):
+        return title
+    if call.kernel_shape is None or len(call.kernel_shape) <= 2:
         return title
     if tagged.layout == "rows":
         return f"{title}  outputs down, inputs across"
@@ -286,10 +295,13 @@ def _with_tile_numbers(picture: Picture, count: int, padding: int) -> Bytes8:
     """The tiles with their numbers above, u8 [H, W, 3]."""
     pixels = _rgb(enlarge(picture))
     factor = pixels.shape[1] // picture.pixels.shape[1]
-    height, width = (side * factor for side in picture.tile)
+    height, width = picture.tile
+    height *= factor
+    width *= factor
     per_row = min(columns(count), count)
     pad = padding * factor if count > 1 else 0
-    across = max(width, text_width(str(count - 1))) + _GAP
+    number_width = text_width(str(count - 1))
+    across = max(width, number_width) + _GAP
     down = HEIGHT + _GAP + height + 2 * _GAP
     rows = ceil_div(count, per_row)
     page = blank_page(rows * down, per_row * across + 2)
@@ -320,21 +332,29 @@ def _with_matrix_numbers(picture: Picture, padding: int) -> Bytes8:
     height, width, _ = pixels.shape
     factor = width // picture.pixels.shape[1]
     pad = padding * factor
-    down, across = (side * factor + pad for side in picture.tile)
+    tile_height, tile_width = picture.tile
+    down = tile_height * factor + pad
+    across = tile_width * factor + pad
     rows = max(1, (height - pad) // down)
     per_row = max(1, (width - pad) // across)
     digits = text_width(str(per_row - 1))
     left = text_width(str(rows - 1)) + _GAP
     top = HEIGHT + _GAP if padding else 0
     last_number = pad + (per_row - 1) * across + digits  # where it ends
-    page = blank_page(top + max(height, HEIGHT), left + max(width, last_number))
+    page_height = top + max(height, HEIGHT)
+    page_width = left + max(width, last_number)
+    page = blank_page(page_height, page_width)
     page[top : top + height, left : left + width] = pixels
     if rows > 1 or not padding:
-        for row in range(0, rows, ceil_div(HEIGHT + 2, down)):
-            write(page, str(row), top + pad + row * down, 0)
+        stride = ceil_div(HEIGHT + 2, down)
+        for row in range(0, rows, stride):
+            y = top + pad + row * down
+            write(page, str(row), y, 0)
     if per_row > 1:
-        for column in range(0, per_row, ceil_div(digits + _GAP, across)):
-            write(page, str(column), 0, left + pad + column * across)
+        stride = ceil_div(digits + _GAP, across)
+        for column in range(0, per_row, stride):
+            x = left + pad + column * across
+            write(page, str(column), 0, x)
     return page
 
 
@@ -342,16 +362,19 @@ def _below(title: str, pixels: Bytes8) -> Bytes8:
     """The pixels below a line of text, with a margin."""
     font = ImageFont.load_default()
     text = title.encode("latin-1", "backslashreplace").decode("latin-1")  # what the font has
-    left, top, right, bottom = map(int, font.getbbox(text))
+    left, top, right, bottom = (int(edge) for edge in font.getbbox(text))
     line = bottom - top + 2 * _GAP
     height, width, _ = pixels.shape
     page_width = max(right - left, width) + 2 * _GAP
     page = Image.new("RGB", (page_width, line + height + _GAP), "white")
-    page.paste(Image.fromarray(pixels), (_GAP, line))
+    picture = Image.fromarray(pixels)
+    page.paste(picture, (_GAP, line))
     ink = (INK, INK, INK)
-    ImageDraw.Draw(page).text((_GAP - left, _GAP - top), text, ink, font)
+    draw = ImageDraw.Draw(page)
+    draw.text((_GAP - left, _GAP - top), text, ink, font)
     return np.asarray(page)
 
 
 def _rgb(picture: Picture) -> Bytes8:
-    return np.asarray(Image.fromarray(picture.colours).convert("RGB"))
+    image = Image.fromarray(picture.colours)
+    return np.asarray(image.convert("RGB"))

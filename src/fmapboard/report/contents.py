@@ -61,7 +61,8 @@ class Contents:
         self._logged = {run: len(logged_steps(log)) for run, log in kept_logs.items()}
         self._chart_steps = max(CHART_STEPS, steps)
         for log in kept_logs.values():
-            thin(log, spread(logged_steps(log), self._chart_steps))
+            charted = spread(logged_steps(log), self._chart_steps)
+            thin(log, charted)
         provider = Files(kept_logs)
         self._answers = [
             RunAnswers(provider, run, keys, inputs=inputs) for run, keys in keys_of_runs.items()
@@ -82,10 +83,13 @@ class Contents:
     ) -> dict[str, set[str]]:
         """Run -> keys of the layers whose names match; runs without any are left out."""
         layers_of_runs = {run: layers_of(log) for run, log in logs.items()}
-        labels = sorted({label for layers in layers_of_runs.values() for label in layers.values()})
-        kept = matching(patterns, labels) if patterns else set(labels)
-        if len(kept) < len(labels):
-            self.left_out.append(f"{len(labels) - len(kept)} of {len(labels)} layers, as asked for")
+        labels: set[str] = set()
+        for layers in layers_of_runs.values():
+            labels.update(layers.values())
+        kept = matching(patterns, sorted(labels)) if patterns else labels
+        dropped = len(labels) - len(kept)
+        if dropped:
+            self.left_out.append(f"{dropped} of {len(labels)} layers, as asked for")
         chosen: dict[str, set[str]] = {}
         for run, layers in layers_of_runs.items():
             keys = {key for key, label in layers.items() if label in kept}
@@ -137,12 +141,11 @@ class Contents:
         for run, shown in zip(self.runs, self.steps, strict=True):
             of_run = f" of {run}" if len(self.runs) > 1 else ""
             logged = self._logged[run]
-            if len(shown) < logged:
+            undrawn = logged - len(shown)
+            if undrawn > 0:
                 is_for_size = len(shown) < min(self._asked, logged)
                 why = to_fit if is_for_size else ""
-                self.left_out.append(
-                    f"pictures of {logged - len(shown)} of {logged} logged steps{of_run}{why}"
-                )
+                self.left_out.append(f"pictures of {undrawn} of {logged} logged steps{of_run}{why}")
             if self._chart_steps < logged:
                 fewer = logged - self._chart_steps
                 self.left_out.append(
@@ -151,8 +154,9 @@ class Contents:
         if self._dropped:
             layers = [layer_of(key) for key in self._dropped]
             names = sorted({layer.label for layer in layers if layer is not None})
+            listed = ", ".join(names)
             counted = "1 layer" if len(names) == 1 else f"{len(names)} layers"
-            self.left_out.append(f"{counted} with large pictures{to_fit}: {', '.join(names)}")
+            self.left_out.append(f"{counted} with large pictures{to_fit}: {listed}")
         if not self._inputs:
             self.left_out.append(
                 "pictures of the network's input and of layers' inputs, attribution, and patches"
@@ -172,7 +176,8 @@ def picture_bytes(answers: Iterable[Embedded]) -> dict[str, int]:
 def _largest(sizes: Mapping[str, int], excess: int) -> list[str]:
     """The layers with most bytes, until they make up ``excess`` bytes; never all layers."""
     chosen: list[str] = []
-    for key in sorted(sizes, key=lambda key: -sizes[key])[: len(sizes) - 1]:
+    largest_first = sorted(sizes, key=lambda key: -sizes[key])
+    for key in largest_first[: len(sizes) - 1]:
         if excess <= 0:
             break
         chosen.append(key)

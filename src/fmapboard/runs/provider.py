@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from types import SimpleNamespace
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
 from fmapboard.formats.tab_records import PLUGIN_NAME
@@ -16,6 +16,8 @@ from fmapboard.runs.events import SCALARS
 from fmapboard.runs.log import EventLog, TagSeries
 
 T = TypeVar("T")
+Build: TypeAlias = Callable[[T | None], T]
+"""Builds a value, given its last version or None; it may return that itself."""
 OVERHEAD = 500
 """Estimated bytes per entry in addition to its value: key, object header, dictionary slot."""
 
@@ -61,12 +63,12 @@ class Cache:
                 freed, _ = evicted
                 self.held -= freed
 
-    def renew(self, key: Hashable, build: Callable[[T | None], T], nbytes: Callable[[T], int]) -> T:
+    def renew(self, key: Hashable, build: Build[T], nbytes: Callable[[T], int]) -> T:
         """Build a value; concurrent calls with the same key wait for each other.
 
         Args:
             key: what the value is kept under.
-            build: returns the value, given its last version or None; it may return that itself.
+            build: returns the value; see `Build`.
             nbytes: size of a value; one of 0 bytes is not kept: of a name that somebody made up,
                 there is nothing.
         """
@@ -101,6 +103,10 @@ class Point(NamedTuple):
     blobs: Sequence[Any]
 
 
+Blob: TypeAlias = tuple[Point, int]
+"""A blob: its point, and its index in it."""
+
+
 class Provider(Protocol):
     """Answers questions about runs; thread-safe.
 
@@ -132,19 +138,15 @@ class Provider(Protocol):
         ``numpy`` is [K, 3]: the left edge, right edge and count of each bucket.
         """
 
-    def blobs(
-        self, requested: Sequence[tuple[Point, int]], *, keep: bool = True
-    ) -> list[bytes | None]:
+    def blobs(self, requested: Sequence[Blob], *, keep: bool = True) -> list[bytes | None]:
         """The requested blobs, in order; None for a blob that cannot be read.
 
         Args:
-            requested: pairs of a point and the index of the blob in it.
+            requested: the blobs.
             keep: True to cache the blobs for later requests.
         """
 
-    def built(
-        self, key: tuple[str, ...], build: Callable[[T | None], T], nbytes: Callable[[T], int]
-    ) -> T:
+    def built(self, key: tuple[str, ...], build: Build[T], nbytes: Callable[[T], int]) -> T:
         """A value that is kept for later requests; see `Cache.renew`."""
 
     def unread(self, run: str, tag: str, read: float) -> int | None:
@@ -214,9 +216,7 @@ class Files:
             found[tag] = points
         return found
 
-    def blobs(
-        self, requested: Sequence[tuple[Point, int]], *, keep: bool = True
-    ) -> list[bytes | None]:
+    def blobs(self, requested: Sequence[Blob], *, keep: bool = True) -> list[bytes | None]:
         """See `Provider`; nothing is cached."""
         strings = cache(self._strings)  # mostly several blobs of a record are requested
         found: list[bytes | None] = []

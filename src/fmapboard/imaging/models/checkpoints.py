@@ -221,9 +221,8 @@ def find(raw: Mapping[str, Any], expected_keys: Collection[str]) -> Found:
     best = fitting[0]
     if not expected:
         return best
-    others = dict.fromkeys(reading.place for reading in fitting)
-    for place in ("", best.place):
-        others.pop(place, None)
+    places = dict.fromkeys(reading.place for reading in fitting)
+    others = [place for place in places if place not in ("", best.place)]
     return best._replace(others=tuple(others))
 
 
