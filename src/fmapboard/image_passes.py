@@ -119,7 +119,8 @@ class ImageListener(CaptureListener):
     def _check_shape(self, layer_call: LayerCall, tensor: Tensor, shapes: Shapes) -> None:
         alone = shapes.get(layer_call.label, ())
         expected = (self._count, *alone[1:])
-        if alone[:1] != (1,) or tensor.shape != expected:
+        has_batch_axis = alone[:1] == (1,)
+        if not has_batch_axis or tensor.shape != expected:
             raise NotSeparable(
                 f"{layer_call.label} returns {list(alone)} for one image and {list(tensor.shape)} "
                 f"for {self._count}"
@@ -254,7 +255,8 @@ class ImagePasses:
         yield from others
 
     def _max_images(self, shapes: Shapes) -> int:
-        values = sum(map(math.prod, shapes.values()))
+        sizes = map(math.prod, shapes.values())
+        values = sum(sizes)
         nbytes = max(1, 4 * values)
         return max(1, MAX_PASS_BYTES // nbytes)
 
@@ -272,7 +274,9 @@ class ImagePasses:
         return seen.steps(first)
 
     def _registry(self) -> HookRegistry:
-        also = activations(self.model) if self.layers is None else {}
+        also: dict[str, nn.Module] = {}
+        if self.layers is None:
+            also = activations(self.model)
         return HookRegistry(self.model, self.layers, also=also, effective=self.effective)
 
 

@@ -177,7 +177,8 @@ class _Collector(CaptureListener):
             maps.kernel_shapes[label] = layer_call.kernel_shape
         drawn = first_tensor(maps[label])
         if drawn is not None:
-            maps.axes[label] = axes_of(module, drawn.shape, maps.reducer.sequences)
+            sequences = maps.reducer.sequences
+            maps.axes[label] = axes_of(module, drawn.shape, sequences)
 
     def _kept(self, tensor: Tensor) -> Tensor:
         if self._keep_graph:
@@ -282,7 +283,7 @@ def extract_gradients(
         ((1, 2, 2, 2), (1, 1, 2, 2))
     """
     registry = hooked_layers(model, layers)
-    edges = _Edges()
+    edges = _EdgeListener()
     given = positional(x)
     keywords = dict(forward_kwargs or {})
 
@@ -325,6 +326,10 @@ def _checked(value: Any) -> Tensor:
     return value
 
 
+Edges = list[GradientEdge | None]
+"""One per tensor; None for a tensor that requires no gradient."""
+
+
 class _Entry(NamedTuple):
     """One input tensor of a layer.
 
@@ -342,12 +347,12 @@ class _Entry(NamedTuple):
     all_uses: GradientEdge | None
 
 
-class _Edges(CaptureListener):
+class _EdgeListener(CaptureListener):
     """A ``CaptureListener`` that keeps graph edges, which survive in-place operations."""
 
     def __init__(self) -> None:
-        self._outputs: dict[str, list[GradientEdge | None]] = {}
-        self._inputs: dict[str, list[GradientEdge | None]] = {}
+        self._outputs: dict[str, Edges] = {}
+        self._inputs: dict[str, Edges] = {}
         self._waiting: dict[str, list[_Entry]] = {}
         self._gradients: dict[tuple[int, int], Tensor | None] = {}
 
@@ -384,18 +389,21 @@ class _Edges(CaptureListener):
         label = layer_call.label
         self._outputs[label] = [_edge(tensor) for tensor in tensors(value)]
         self._inputs[label] = []
-        for entry in self._waiting.pop(layer_call.layer, []):
+        entries = self._waiting.pop(layer_call.layer, [])
+        for entry in entries:
             was_overwritten = entry.seen._version != entry.version
             edge = entry.all_uses if was_overwritten else entry.alone
             self._inputs[label].append(edge)
 
     def gradients(self, loss: Tensor) -> dict[str, LayerGradients]:
+        lists = [*self._outputs.values(), *self._inputs.values()]
         known = []
-        for edges in (*self._outputs.values(), *self._inputs.values()):
+        for edges in lists:
             known += [edge for edge in edges if edge is not None]
         if known:
+            keys = map(_key, known)
             found = torch.autograd.grad(loss, known, allow_unused=True)
-            self._gradients = dict(zip(map(_key, known), found, strict=True))
+            self._gradients = dict(zip(keys, found, strict=True))
         by_label = {}
         for label, outputs in self._outputs.items():
             grad_output = self._of_edges(outputs)
@@ -403,11 +411,14 @@ class _Edges(CaptureListener):
             by_label[label] = LayerGradients(grad_output, grad_input)
         return by_label
 
-    def _of_edges(self, edges: list[GradientEdge | None]) -> tuple[Tensor | None, ...]:
+    def _of_edges(self, edges: Edges) -> tuple[Tensor | None, ...]:
         found: list[Tensor | None] = []
         for edge in edges:
-            gradient = None if edge is None else self._gradients[_key(edge)]
-            found.append(gradient)
+            if edge is None:
+                found.append(None)
+                continue
+            key = _key(edge)
+            found.append(self._gradients[key])
         return tuple(found)
 
 

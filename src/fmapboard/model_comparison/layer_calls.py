@@ -142,7 +142,9 @@ class Recorded:
     @property
     def is_identity(self) -> bool:
         """True if it returned what it received."""
-        return is_same(self.tensors["input"][:1], self.tensors["output"][:1])
+        received = self.tensors["input"]
+        returned = self.tensors["output"]
+        return is_same(received[:1], returned[:1])
 
 
 def record(
@@ -168,13 +170,17 @@ def trace(model: nn.Module, arguments: Arguments, what: str) -> list[TracedCall]
     Parametrizations, which compute a weight, do not count as modules.
     """
     found = CallTrace()
-    registry = HookRegistry(model, lambda name, _: "parametrizations" not in name.split("."))
+    registry = HookRegistry(model, _is_traced)
 
     def watched(twin: Twin) -> AbstractContextManager[None]:
         return registry.listening(found, sides=_SIDES, twin=twin)
 
     run(model, arguments, what, watched=watched)
     return [call for call in found.calls if call.received is not None]
+
+
+def _is_traced(name: str, _: nn.Module) -> bool:
+    return "parametrizations" not in name.split(".")
 
 
 def layers_in_common(
@@ -396,7 +402,8 @@ class Lockstep:
         self._running.append(call)
         if expected is None:
             if label in self._alone:
-                call.received.extend(map(detached_copy, given[:1]))
+                copies = map(detached_copy, given[:1])
+                call.received.extend(copies)
             return None
         partners = expected.tensors["input"]
         self.errors[label, "input"] = error_between(partners, given)
