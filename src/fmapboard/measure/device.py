@@ -133,18 +133,21 @@ def combine(parts: Sequence[Tensor], count: int) -> Combined:
             if dtype in HALVES:
                 sums, norms = rest
                 mean = sums / count
-                variance = np.square(norms) / count - np.square(mean)
+                mean_square = np.square(norms) / count
+                variance = mean_square - np.square(mean)
             else:
                 variance, mean = rest
             variance = np.maximum(variance, 0.0)
             same = lo == hi
+            std = np.sqrt(variance)
             mean = np.where(same, lo, mean)
-            std = np.where(same, 0.0, np.sqrt(variance))
+            std = np.where(same, 0.0, std)
             in_range, is_resolved = _trust(lo, hi, mean, std, dtype)
         is_known = is_finite & in_range
         mean[~is_known] = np.nan
         std[~is_known] = np.nan
-        settled = bool((is_known & is_resolved).all())
+        suffices = is_known & is_resolved
+        settled = bool(suffices.all())
     extremes = np.stack([lo, hi])
     extremes[~np.isfinite(extremes)] = np.nan
     numbers = np.stack([*extremes, mean, std])
@@ -174,12 +177,14 @@ def read_exactly(planes: Tensor, *, moments: bool = True) -> _Read:
     """
     dtype = planes.dtype if planes.dtype in _LARGEST_EXPONENT else torch.float32
     channels, size = planes.shape[1:]
-    per_chunk = max(1, _CHUNK_BYTES // (size * dtype.itemsize))  # planes
+    plane_bytes = size * dtype.itemsize
+    per_chunk = max(1, _CHUNK_BYTES // plane_bytes)  # planes
     samples_per_chunk = max(1, per_chunk // channels)
+    channels_per_chunk = min(per_chunk, channels)
     rows = []
     for samples in torch.split(planes, samples_per_chunk):
         row = []
-        for chunk in torch.split(samples, min(per_chunk, channels), 1):
+        for chunk in torch.split(samples, channels_per_chunk, 1):
             found = _read_chunk(chunk.to(dtype), moments=moments)
             row.append(found)
         rows.append(_joined(row, 2))

@@ -65,7 +65,8 @@ def draw_maps(
     is_dead = np.zeros_like(is_flat)
     if dead is not None:
         is_dead = dead[:channels]
-    has_marks = planes.marks is not None or is_flat.any() or is_dead.any()
+    has_whole_marks = is_flat.any() or is_dead.any()
+    has_marks = planes.marks is not None or has_whole_marks
     per_row, padding = arrangement(planes)
     if nrow is not None and planes.layout == "tiles":
         per_row = nrow
@@ -134,9 +135,11 @@ def draw_kernels(kernels: Kernels, most: int | None = None) -> tuple[Picture, fl
     """
     weight = kernels.cut(most).weight  # [out, in, h, w]
     finite = np.isfinite(weight)
-    peak = float(np.max(np.abs(weight), where=finite, initial=0.0))
+    magnitude = np.abs(weight)
+    peak = float(np.max(magnitude, where=finite, initial=0.0))
     unit = weight / peak if peak else weight
-    scaled = np.clip(unit * 0.5 + 0.5, 0, 1) * 255
+    brightness = np.clip(unit * 0.5 + 0.5, 0, 1)
+    scaled = brightness * 255
     scaled[~finite] = 0
     pixels = scaled.astype(np.uint8)
     height, width = weight.shape[2:]
@@ -174,25 +177,32 @@ def draw_input_image(image: InputImage) -> tuple[Picture, str]:
     known[~np.isfinite(values)] = 0.0
     if image.normalization is not None:
         mean, std = image.normalization
-        known = known * np.reshape(std, _CHANNEL) + np.reshape(mean, _CHANNEL)
+        scale = np.reshape(std, _CHANNEL)
+        shift = np.reshape(mean, _CHANNEL)
+        known = known * scale + shift
         how = "de-normalized with the given mean and standard deviation"
     elif lo >= 0.0 and hi <= 1.0:
         how = "values 0…1, unchanged"
     else:
-        known = (known - lo) / (hi - lo) if hi > lo else np.zeros_like(known)
+        span = hi - lo
+        known = (known - lo) / span if hi > lo else np.zeros_like(known)
         how = f"stretched between its extremes {lo:.4g} and {hi:.4g}"
     scaled = np.clip(known, 0, 1) * 255
     pixels = np.round(scaled).astype(np.uint8)
     channels, height, width = pixels.shape
     if is_finite:
-        shown = pixels[0] if channels == 1 else pixels.transpose(1, 2, 0)  # [H, W(, 3)]
+        interleaved = pixels.transpose(1, 2, 0)  # [H, W, C]
+        shown = pixels[0] if channels == 1 else interleaved
         return Picture(np.ascontiguousarray(shown)), how
     colours = np.broadcast_to(pixels, (3, height, width))
     colour = colours.transpose(1, 2, 0).copy()  # [H, W, 3]
     table = palette("grey").table
-    colour[np.isneginf(values).any(0)] = table[PixelMark.NEGATIVE_INFINITY]
-    colour[np.isposinf(values).any(0)] = table[PixelMark.POSITIVE_INFINITY]
-    colour[np.isnan(values).any(0)] = table[PixelMark.NAN]
+    is_down = np.isneginf(values).any(0)  # [H, W]
+    is_up = np.isposinf(values).any(0)
+    is_nan = np.isnan(values).any(0)
+    colour[is_down] = table[PixelMark.NEGATIVE_INFINITY]
+    colour[is_up] = table[PixelMark.POSITIVE_INFINITY]
+    colour[is_nan] = table[PixelMark.NAN]
     return Picture(colour), how
 
 

@@ -66,11 +66,15 @@ def _interleaved(images: Sequence[InputImage]) -> float:
     was_averaged = any(image.block > 1 for image in images)
     if channels != 3 or width < 8 or was_averaged:
         return math.nan
-    rows = [image.values[:, ::4] for image in images if image.values.shape == shape]
-    steps = np.abs(np.diff(np.stack(rows), axis=3))  # [N, 3, H/4, W - 1]
-    differences = steps.mean(0).ravel()
+    rows = []
+    for image in images:
+        if image.values.shape == shape:
+            rows.append(image.values[:, ::4])
+    steps = np.diff(np.stack(rows), axis=3)  # [N, 3, H/4, W - 1]
+    differences = np.abs(steps).mean(0).ravel()
     positions = np.arange(math.prod(shape)).reshape(shape)
-    place = positions[:, ::4, 1:].ravel() % 3
+    compared = positions[:, ::4, 1:].ravel()
+    place = compared % 3
     sums = np.bincount(place, differences)
     means = sums / np.bincount(place)
     least = means.min()
@@ -178,9 +182,10 @@ def changes_of_layers(labels: Sequence[str], changes: Changes, step: int) -> dic
                 ages.append(step - change.since)
         if not known:
             continue
-        columns[column] = np.full(len(labels), np.nan)
+        unknown = np.full(len(labels), np.nan)
+        columns[column] = unknown.copy()
         columns[column][known] = _mean_changes(values, is_exact=name == WEIGHTS)
-        columns[age] = np.full(len(labels), np.nan)
+        columns[age] = unknown
         columns[age][known] = ages
     return columns
 
@@ -255,12 +260,17 @@ def layers_of(
     for index, (part, statistics) in enumerate(measured):
         label = part.layer_call.label
         follower = followers.get(label)
-        layer = _facts(part, sizes[index], roles.get(label, ()), follower)
+        own_roles = roles.get(label, ())
+        layer = _facts(part, sizes[index], own_roles, follower)
         facts.append(layer)
         if statistics.dead is not None:
             place_of[label] = len(sources)
             sources.append(index)
-    dead_of = [place_of.get(layer.activation or layer.label, -1) for layer in facts]
+    dead_of = []
+    for layer in facts:
+        source = layer.activation or layer.label
+        dead_of.append(place_of.get(source, -1))
+    has_moments = [call.pictures for call in calls]
     return OverviewLayers(
         key=key,
         facts=tuple(facts),
@@ -269,7 +279,7 @@ def layers_of(
         sources=tuple(sources),
         dead_of=np.array(dead_of, np.intp),
         labels=[layer.label for layer in facts],
-        has_moments=np.array([call.pictures for call in calls], bool),
+        has_moments=np.array(has_moments, bool),
     )
 
 
@@ -316,10 +326,13 @@ def channel_fractions(layers: OverviewLayers, numbers: Mapping[str, Floats]) -> 
     dead = numbers["dead"].tolist()
     fractions: dict[str, float] = {}
     for index, label in enumerate(layers.labels):
-        fractions[tags.of(tags.CONSTANT_CHANNELS, label)] = constant[index]
-        fractions[tags.of(tags.NONFINITE, label)] = nonfinite[index]
+        constant_tag = tags.of(tags.CONSTANT_CHANNELS, label)
+        nonfinite_tag = tags.of(tags.NONFINITE, label)
+        fractions[constant_tag] = constant[index]
+        fractions[nonfinite_tag] = nonfinite[index]
         if index in layers.sources:
-            fractions[tags.of(tags.DEAD_CHANNELS, label)] = dead[index]
+            dead_tag = tags.of(tags.DEAD_CHANNELS, label)
+            fractions[dead_tag] = dead[index]
     return fractions
 
 
@@ -473,8 +486,9 @@ def _dead(before: Ages, layers: OverviewLayers, statistics: Sequence[Statistics]
             ages = np.zeros(dead.size, np.int64)
         ages = np.where(dead, ages + 1, 0)
         dead_for[label] = ages
+        is_lasting = ages >= LASTING
         share[place] = np.count_nonzero(dead) / dead.size
-        lasting_share[place] = np.count_nonzero(ages >= LASTING) / dead.size
+        lasting_share[place] = np.count_nonzero(is_lasting) / dead.size
     return _Dead(dead_for, share, lasting_share)
 
 
