@@ -39,6 +39,8 @@ _TEXTS = {
     "{names}; to log them, return dense ones (Tensor.to_dense)",
     "unread nested": "step {step}: these layers return nested tensors, which are not logged: "
     "{names}; to log them, return padded ones (torch.nested.to_padded_tensor)",
+    "functions": "step {step}: not drawn: {names}, since only what modules return is; to draw "
+    "it, name it in forward: y = fmapboard.tap('name', y)",
     "empty batch": "step {step}: the model ran on an empty batch: its layers returned tensors "
     "without values, so there is nothing to log; leave out batches of 0 samples",
     "nothing ran": f"{_NOTHING_RAN}; call the model itself (not a scripted or traced copy), with "
@@ -130,6 +132,9 @@ class Hints:
             if names:
                 is_named = True
                 self.say(f"unread {why}", opened.step, names)
+        functional = self._selection.functional_calls
+        if functional is not None and functional.count:
+            self.say("functions", opened.step, [str(functional)])
         if opened.live.pending:
             about = None if opened.passes == "evaluation" else self._of_training(opened)
         elif unseen and self._gradients.stepped:

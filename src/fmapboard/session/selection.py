@@ -14,10 +14,11 @@ from torch import Tensor, nn
 from torch.optim.optimizer import Optimizer
 
 from fmapboard.capture.collector import ActivationCollector
+from fmapboard.capture.functional_calls import FunctionalCalls, functional_calls
 from fmapboard.capture.gradient_sums import leaves_behind
 from fmapboard.capture.guard import Guard
 from fmapboard.capture.isolation import is_settled
-from fmapboard.capture.module_calls import untraced
+from fmapboard.capture.module_calls import has_compiled_parts, untraced
 from fmapboard.capture.passes import Decision, Moment, PassEvent, Progress
 from fmapboard.gradients.loss_scale import LossScale
 from fmapboard.gradients.optimizers import parameters_of
@@ -284,6 +285,8 @@ class PassSelection:
         chosen: the pass whose gradients the optimizer used; None before the decision.
         finds_input: find what learns in front of a model that is not frozen.
         learned: leaf tensors in front of the model, by ``id``: an image, or weights.
+        counts_functions: count the convolutions that the next training pass calls as functions.
+        functional_calls: those; None before.
         is_in_new_thread: a pass began in a thread in which torch has yet to set its number of
             threads, so that the step is not logged (see ``capture.isolation``).
     """
@@ -298,6 +301,8 @@ class PassSelection:
         self.passes = TrainingPasses(self.model)
         self.observer: PassObserver | None = None
         self.finds_input = True
+        self.counts_functions = False
+        self.functional_calls: FunctionalCalls | None = None
         self._confirmations = 0
         self._candidates: list[Candidate] = []
         self._reads_after_backward = False
@@ -374,6 +379,7 @@ class PassSelection:
     def close(self) -> None:
         """End the logged step: drop all candidates."""
         self.start_over()
+        self._counts_functions = False
         self._is_followed = False
         self._in_backward = False
         self._progress = Progress.WAITING
@@ -437,6 +443,9 @@ class PassSelection:
         self._candidates.append(self._current)
         if trains and (self.finds_input or self.passes.is_frozen):
             self._find_input(received)
+        if self.counts_functions:
+            leads_back = any(tensor.requires_grad for tensor in tensors(received))
+            self._counts_functions = trains and not leads_back
         return self._current
 
     def _find_input(self, received: Any) -> None:
@@ -474,6 +483,20 @@ class PassSelection:
             current.graph = weakref.ref(graph)
         elif self.passes.is_frozen:
             current.trains = False
+        if nodes and self._counts_functions:
+            self._count_functions(nodes, current.collected)
+
+    def _count_functions(self, nodes: Collection[Any], collected: ActivationCollector) -> None:
+        """Count the convolutions that the first recorded pass has called as functions."""
+        self.counts_functions = False
+        self._counts_functions = False
+        is_complete = bool(collected.pending) and not self.guard.has_failed
+        if not is_complete or has_compiled_parts(self.model):
+            return  # which layers ran is not known
+        with self.guard("functional calls"):
+            calls = [measurement.layer_call for measurement in collected.pending]
+            outputs = {call.label: call for call in calls}
+            self.functional_calls = functional_calls(nodes, self.model, outputs.values())
 
     def choose(self) -> Candidate | None:
         """Choose the pass whose gradients the optimizer uses.

@@ -124,6 +124,8 @@ class StepSession(CaptureListener):
         self._loss_scale = LossScale(scaler)
         self._has_scaler = scaler is not None
         self._selection = PassSelection(watched, self._guard, self._gradients, self._loss_scale)
+        is_whole = not (is_sharded(self.model) or are_flattened(self.model))
+        self._selection.counts_functions = layers is None and is_whole and rank() == 0
         self._hints = Hints(warn, self._gradients, self._loss_scale, self._selection)
         self.facts = None
         if options.checks is not False:
