@@ -178,7 +178,7 @@ def device_norms(gradients: list[Tensor], scale: Tensor | None = None) -> list[T
         gradients: As for ``norms``.
         scale: None for 1.
     """
-    result = dict[int, Tensor]()
+    result = list(gradients)
     for members in alike(gradients):
         own = [gradients[number] for number in members]
         dtype = torch.promote_types(own[0].dtype, torch.float32)
@@ -186,8 +186,9 @@ def device_norms(gradients: list[Tensor], scale: Tensor | None = None) -> list[T
         found = torch.stack(norms_of_group)  # [P]
         if scale is not None:
             found.div_(scale.to(found.device))
-        result.update(zip(members, found.unbind(), strict=True))
-    return [result[number] for number in range(len(gradients))]
+        for number, norm in zip(members, found.unbind(), strict=True):
+            result[number] = norm
+    return result
 
 
 def norms_of_runs(values: Tensor, run: int) -> Tensor:

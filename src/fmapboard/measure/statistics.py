@@ -150,10 +150,12 @@ def finalize(pending: Sequence[PendingStatistics]) -> list[Statistics]:
         on_host[number] = read
         only_extremes = read.sums is None
         batches = groups[only_extremes, len(read.lo)]
+        if not batches:
+            batches.append([])
         planes = read.lo.size
-        if batches:
-            planes += sum(on_host[other].lo.size for other in batches[-1])
-        if not batches or planes > MAX_PLANES:
+        for other in batches[-1]:
+            planes += on_host[other].lo.size
+        if planes > MAX_PLANES and batches[-1]:
             batches.append([])
         batches[-1].append(number)
     for numbers in chain.from_iterable(groups.values()):
@@ -266,8 +268,12 @@ def _plane_moments(read: list[_PlaneSums], sizes: list[int]) -> _PlaneMoments:
     """
     lo = _concatenated([sums.lo for sums in read])
     hi = _concatenated([sums.hi for sums in read])
-    sums = [tensor.sums for tensor in read if tensor.sums is not None]
-    norms = [tensor.norms for tensor in read if tensor.norms is not None]
+    sums = []
+    squares = []
+    for tensor in read:
+        if tensor.sums is not None and tensor.norms is not None:
+            sums.append(tensor.sums)
+            squares.append(_sum_of_squares(tensor.norms))
     if not sums:
         unknown = np.full(lo.shape, np.nan)
         return _PlaneMoments(lo, hi, unknown, unknown)
@@ -275,8 +281,8 @@ def _plane_moments(read: list[_PlaneSums], sizes: list[int]) -> _PlaneMoments:
     float_sizes = np.array(sizes, np.float64)
     size = np.repeat(float_sizes, channels)  # [C]
     means = _concatenated(sums) / size
-    squares = [_sum_of_squares(runs) for runs in norms]
-    variances = _concatenated(squares) / size - np.square(means)
+    mean_squares = _concatenated(squares) / size
+    variances = mean_squares - np.square(means)
     start = 0
     for tensor, values, count in zip(read, sizes, channels, strict=True):
         centered = tensor.centered

@@ -30,14 +30,17 @@ def shrink(maps: Floats, max_side: int | None) -> tuple[Floats, int]:
     Returns:
         The maps (the given array itself if it is small enough), and the block's side in px.
     """
-    side = max(maps.shape[-2:])
+    height, width = maps.shape[-2:]
+    side = max(height, width)
     if max_side is None or side <= max_side:
         return maps, 1
     block = ceil_div(side, max_side)
     with np.errstate(over="ignore", invalid="ignore"):
         means = _means(maps, block)
-        if maps.dtype == np.float32 and not np.isfinite(means).all():
-            means = _means(maps.astype(np.float64), block)
+        has_overflowed = not np.isfinite(means).all()
+        if has_overflowed and maps.dtype == np.float32:
+            wide = maps.astype(np.float64)
+            means = _means(wide, block)
     return means, block
 
 
@@ -109,7 +112,8 @@ def finite_extremes(
         (array(1.), array(3.), False)
     """
     lo, hi = _extremes(values, values, axes)
-    if np.isfinite(lo).all() and np.isfinite(hi).all():
+    has_finite_extremes = np.isfinite(lo) & np.isfinite(hi)
+    if has_finite_extremes.all():
         return lo, hi, True
     finite = np.isfinite(values)
     or_infinity = np.where(finite, values, np.inf)
@@ -386,10 +390,13 @@ def quantize(maps: Floats, lo: Floats, hi: Floats, *, inside: bool = False) -> B
 
 def mark(maps: Floats) -> Bytes8 | None:
     """u8 [n, c, h, w]: a ``PixelMark`` per non-finite value, else 0; None if all are finite."""
+    is_nan = np.isnan(maps)
+    is_up = maps == np.inf
+    is_down = maps == -np.inf
     marks = np.zeros(maps.shape, np.uint8)
-    marks[np.isnan(maps)] = PixelMark.NAN
-    marks[maps == np.inf] = PixelMark.POSITIVE_INFINITY
-    marks[maps == -np.inf] = PixelMark.NEGATIVE_INFINITY
+    marks[is_nan] = PixelMark.NAN
+    marks[is_up] = PixelMark.POSITIVE_INFINITY
+    marks[is_down] = PixelMark.NEGATIVE_INFINITY
     if not marks.any():
         return None
     return marks
