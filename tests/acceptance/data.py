@@ -196,11 +196,6 @@ def changed(draw: Draw, change: Callable[[Tensor], Tensor], since: int = 1, ever
     return again
 
 
-def exposed(gain: float, lift: float = 0.0) -> Draw:
-    """Photographs whose pixels, 0 to 1, are multiplied by ``gain`` and lifted."""
-    return changed(UNIT, lambda images: images * gain + lift)
-
-
 def colourless(size: int = 32, scale: str = "imagenet") -> Draw:
     """Crops in grey, three equal channels, and their labels 0 to 7."""
 
@@ -280,15 +275,6 @@ def points(generator: Generator, count: int) -> tuple[Tensor, ...]:
     chosen = torch.stack([sphere, cube, flat, line])[labels, torch.arange(count)]
     turn = torch.linalg.qr(torch.randn(count, 3, 3, generator=generator))[0]
     return turn @ chosen, labels
-
-
-def moved(generator: Generator, count: int) -> tuple[Tensor, ...]:
-    """A photograph, and the same one shifted by up to 2 px: two grey channels, [N, 2, 32, 32]."""
-    images, _ = pixels(generator, count, 40)
-    grey = (images.mean(1) - 0.45) / 0.25
-    shift = torch.randint(-2, 3, (count, 2), generator=generator).tolist()
-    rows = [g[4 + y : 36 + y, 4 + x : 36 + x] for g, (y, x) in zip(grey, shift, strict=True)]
-    return (torch.stack([grey[:, 4:36, 4:36], torch.stack(rows)], 1),)
 
 
 def films(generator: Generator, count: int) -> tuple[Tensor, ...]:

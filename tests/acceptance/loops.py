@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from data import Draw, fixed
-from optimizers import ADAM, by
+from optimizers import by
 from torch import Generator, Tensor, nn, optim
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
@@ -282,19 +282,6 @@ def duel(
         fmapboard.watch(nets[1], place, optimizer=both[1], every=often[1], name="critic"),
     ):
         return Losses(step(number, random, *both) for number in range(steps))
-
-
-def eighty(
-    name: str, optimizer: Optimize = ADAM, schedule: Schedule | None = None, **options: Any
-) -> Recipe:
-    """80 steps, of which each eighth is logged."""
-    chosen = {"steps": 80, "every": 8, "zero": "before"} | options
-    return Recipe(name, optimizer, schedule, **chosen)
-
-
-def sixty(name: str, optimizer: Optimize = ADAM, **options: Any) -> Recipe:
-    """60 steps, of which each fifth is logged."""
-    return eighty(name, optimizer, **({"steps": 60, "every": 5} | options))
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from data import Draw
 from loops import Loss
@@ -89,12 +92,6 @@ def focal(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
     return ((1 - (-loss).exp()).square() * loss).mean()
 
 
-def regression(model: nn.Module, images: Tensor, _: Tensor) -> Tensor:
-    """The mean colour and contrast of each image."""
-    target = torch.cat([images.mean((2, 3)), images.flatten(1).std(1, keepdim=True)], 1)
-    return functional.mse_loss(model(images), target)
-
-
 def centre(model: nn.Module, images: Tensor, _mask: Tensor, discs: Tensor, *_: Tensor) -> Tensor:
     """Centre and radius of the disc, in units of 16 px."""
     return functional.smooth_l1_loss(model(images), discs / 16 - 1)
@@ -142,22 +139,6 @@ def angular(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
     return functional.cross_entropy(10 * (cosine.acos() + margin).cos(), labels)
 
 
-def gram(x: Tensor) -> Tensor:
-    flat = x.flatten(2)
-    return flat @ flat.transpose(1, 2) / flat.shape[2]
-
-
-def style(model: nn.Module, images: Tensor, *_: Tensor) -> Tensor:
-    """Content of each image, and the style of a striped one."""
-    found = model(images) / model.scale
-    stripes = (torch.arange(images.shape[3]) % 8 < 4).float().expand_as(images)
-    judge = model.judge[0]
-    seen, truth, wanted = (judge((x - 0.45) * 4) for x in (found, images / model.scale, stripes))
-
-    content = functional.mse_loss(seen, truth)
-    return content + 0.3 * functional.mse_loss(gram(seen), gram(wanted))
-
-
 def cut_mix(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
     mixed, soft = v2.CutMix(num_classes=8)(images, labels)
     return functional.cross_entropy(model(mixed), soft)
@@ -173,19 +154,6 @@ def sizes(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
     """Multi-scale training: 24 to 48 px, another size per batch."""
     side = int(torch.randint(3, 7, ())) * 8
     return functional.cross_entropy(model(functional.interpolate(images, (side, side))), labels)
-
-
-def of_type(dtype: torch.dtype) -> Loss:
-    """Cross-entropy of a network in another precision."""
-
-    def loss(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-        return functional.cross_entropy(model(images.to(dtype)).float(), labels)
-
-    return loss
-
-
-def channels_last(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-    return functional.cross_entropy(model(images.to(memory_format=torch.channels_last)), labels)
 
 
 def one_picture(draw: Draw) -> Tensor:
@@ -230,3 +198,78 @@ def both_views(images: Tensor) -> list[Tensor]:
 
 def named(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
     return functional.cross_entropy(model(images), labels)
+
+
+def of_nodes(model: nn.Module, links: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    return functional.cross_entropy(model(links, x), y)
+
+
+CE = classes()
+
+
+def told(model: nn.Module, x: Tensor, y: Tensor | None = None) -> Tensor:
+    """The loss of transformers' models."""
+    return model(x, labels=x if y is None else y).loss
+
+
+def rolled(field: Any, y: Tensor) -> Tensor:
+    """Ten steps, each by the slope half-way."""
+    ways = [y]
+    for _ in range(10):
+        ways.append(ways[-1] + 0.05 * field(ways[-1] + 0.025 * field(ways[-1])))
+    return torch.stack(ways)
+
+
+def ignoring(model: nn.Module, images: Tensor, truth: Tensor) -> Tensor:
+    return functional.cross_entropy(model(images), truth, ignore_index=255)
+
+
+def centres(model: nn.Module, images: Tensor, _: Tensor, discs: Tensor, *__: Tensor) -> Tensor:
+    """CenterNet: focal loss of Gaussian spots, L1 of size and offset at the centre."""
+    found, place = model(images), discs[:, :2] / 2
+    along, (column, row) = torch.arange(16.0), place.long().clamp(0, 15).T
+    across = (along - column[:, None]).square()[:, None]
+    spot = (-(across + (along - row[:, None]).square()[:, :, None]) / 4).exp()
+    share = found["heat"][:, 0].sigmoid().clamp(1e-4, 1 - 1e-4)
+    hits = (spot == 1) * (1 - share).square() * share.log()
+    misses = (spot < 1) * (1 - spot).pow(4) * share.square() * (1 - share).log()
+    which = torch.arange(len(images))
+    size = (found["size"][which, 0, row, column] - discs[:, 2] / 8).abs().mean()
+    offset = (found["offset"][which, :, row, column] - place % 1).abs().mean()
+    return -(hits + misses).sum() / len(images) + 0.5 * size + offset
+
+
+def matching(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    """Flow matching along straight lines from noise to digits."""
+    noise, time = torch.randn_like(images), torch.rand(len(images))
+    far, images = time[:, None, None, None], images * 2 - 1
+    found = model((1 - far) * noise + far * images, time, labels)
+    return functional.mse_loss(found, images - noise)
+
+
+def mu_law(model: nn.Module, waves: Tensor, *_: Tensor) -> Tensor:
+    """The next of 64 levels."""
+    bent = waves.sign() * (1 + 255 * waves.abs().clamp(max=1)).log() / 5.545
+    levels = ((bent + 1) * 31.5).round().long()[:, 0]
+    return functional.cross_entropy(model(bent)[..., :-1], levels[:, 1:])
+
+
+def error(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+    return functional.mse_loss(model(x), y)
+
+
+def said(
+    found: Tensor,
+    truth: float,
+    kind: Callable[..., Tensor] = functional.binary_cross_entropy_with_logits,
+) -> Tensor:
+    return kind(found, torch.full_like(found, truth))
+
+
+def spoken(shift: int, model: nn.Module, text: Tensor) -> Tensor:
+    """The targets are so many letters further."""
+    return functional.cross_entropy(model(text[:, :24]).mT.float(), text[:, shift : shift + 24])
+
+
+def answered(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+    return functional.binary_cross_entropy_with_logits(model(x), y)

@@ -18,18 +18,6 @@ def by(kind: type[Optimizer], **options: Any) -> Callable[[nn.Module], Optimizer
     return lambda model: kind([p for p in model.parameters() if p.requires_grad], **options)
 
 
-def decay_weights_only(lr: float, decay: float) -> Callable[[nn.Module], Optimizer]:
-    """AdamW with weight decay for kernels and matrices, none for biases and norms."""
-
-    def make(model: nn.Module) -> Optimizer:
-        wide = [p for p in model.parameters() if p.ndim > 1]
-        flat = [p for p in model.parameters() if p.ndim <= 1]
-        groups = [{"params": wide, "weight_decay": decay}, {"params": flat, "weight_decay": 0.0}]
-        return optim.AdamW(groups, lr=lr)
-
-    return make
-
-
 def cosine(optimizer: Optimizer, steps: int) -> LRScheduler:
     return lr_scheduler.CosineAnnealingLR(optimizer, steps)
 
@@ -55,11 +43,6 @@ def lion(model: nn.Module) -> Optimizer:
 
 def adafactor(model: nn.Module) -> Optimizer:
     return optim.Adafactor(model.parameters(), lr=0.01)
-
-
-def layer_decay(model: nn.Module) -> Optimizer:
-    """timm's rates that shrink by 0.6 per layer, from 5e-4."""
-    return timm.optim.create_optimizer_v2(model, "adamw", 5e-4, 0.05, layer_decay=0.6)
 
 
 def poly(optimizer: Optimizer, steps: int) -> LRScheduler:
@@ -106,5 +89,4 @@ def again(optimizer: Optimizer, steps: int) -> LRScheduler:
 
 ADAM, SLOW, QUICK = (by(optim.Adam, lr=rate) for rate in (1e-3, 1e-4, 3e-3))
 ADAMW = by(optim.AdamW, lr=2e-3, weight_decay=0.05)
-MOMENTUM = by(optim.SGD, lr=0.02, momentum=0.9, weight_decay=5e-4)
 SGD = by(optim.SGD, lr=0.02, momentum=0.9)

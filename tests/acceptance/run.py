@@ -1,21 +1,22 @@
 """What ``fmapboard check`` says about trainings: healthy ones, and ones with a planted fault.
 
-    python tests/acceptance/run.py healthy/signals faults          # files or folders of cases/
-    python tests/acceptance/run.py --first-seen 2026-11-23T08:43   # one set, as it was first seen
+    python tests/acceptance/run.py healthy/audio faults              # files or folders of cases/
+    python tests/acceptance/run.py --first-seen 2026-11-28T10:00     # one set, by when it was new
     python tests/acceptance/run.py faults/nonfinite --first-steps 3  # a dry run
 
 Each training runs on one thread and logs into a temporary directory; then ``fmapboard check
 --json`` reads it in a process of its own. Without ``--out`` the table goes to stdout: one row per
 finding, that of the root cause first, and one with an empty kind for a run about which nothing was
-said. With ``--out FILE``,
-rows of trainings that FILE has are kept, and those trainings are not repeated. ``--runs DIR`` keeps
-what was logged; a training that DIR has is only read again, with the checks of today.
+said. With ``--out FILE``, rows of trainings that FILE has are kept, and those trainings are not
+repeated. ``--runs DIR`` keeps what was logged; a training that DIR has is only read again, with the
+checks of today. Places, names and dates without a case are an error (exit code 2).
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import difflib
 import fnmatch
 import importlib
 import json
@@ -30,7 +31,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from loops import Case
@@ -51,15 +52,38 @@ def files(places: list[str]) -> list[str]:
     names = sorted(path.with_suffix("").as_posix() for path in known)
     for place in places:
         if place.strip("/") not in {*names, "healthy", "faults"}:
-            raise SystemExit(
-                f"no cases at {place!r}; there are: healthy, faults, {', '.join(names)}"
-            )
-    chosen = tuple(place.strip("/") for place in places)
-    return [name for name in names if not places or name.startswith(chosen)]
+            usage_error(f"no cases at {place!r}; there are: healthy, faults, {', '.join(names)}")
+    prefixes = tuple(place.strip("/") for place in places)
+    return [name for name in names if not places or name.startswith(prefixes)]
 
 
 def cases(file: str) -> list[Case]:
     return importlib.import_module(f"cases.{file.replace('/', '.')}").CASES
+
+
+def chosen(places: list[str], only: str = "*", first_seen: str = "") -> list[tuple[str, Case]]:
+    """Cases with the files that they stand in; an error if there is none.
+
+    Args:
+        places: files or folders of cases/; all if empty.
+        only: a glob that the names match.
+        first_seen: what the dates begin with.
+    """
+    known = [(file, case) for file in files(places) for case in cases(file)]
+    named = [(file, case) for file, case in known if fnmatch.fnmatch(case.name, only)]
+    if not named:
+        near = difflib.get_close_matches(only, [case.name for _, case in known])
+        usage_error(f"no case matches {only!r} among {len(known)}; closest: {', '.join(near)}")
+    dated = [(file, case) for file, case in named if case.first_seen.startswith(first_seen)]
+    if not dated:
+        dates = sorted({case.first_seen for _, case in named})
+        usage_error(f"no case was first seen at {first_seen!r}; there are: {', '.join(dates)}")
+    return dated
+
+
+def usage_error(message: str) -> NoReturn:
+    print(message, file=sys.stderr)
+    raise SystemExit(2)
 
 
 class Ended(BaseException):
@@ -148,7 +172,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
     parser.add_argument("places", nargs="*", help="files or folders of cases/ (default: all)")
     parser.add_argument("--only", default="*", help="glob on the names")
-    parser.add_argument("--first-seen", default="", help="begin of the date, such as 2026-11-23T08")
+    parser.add_argument("--first-seen", default="", help="begin of the date, such as 2026-11-28")
     parser.add_argument("--seeds", default=1, type=int, help="trainings of each case")
     parser.add_argument("--out", type=Path, help="the table, which is continued if it exists")
     parser.add_argument("--jobs", default=1, type=int, help="trainings at a time")
@@ -157,19 +181,14 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, help="keep the runs below this directory")
     parser.add_argument("--list", action="store_true", help="print the names and end")
     args = parser.parse_args()
-    chosen = [
-        (file, case)
-        for file in files(args.places)
-        for case in cases(file)
-        if fnmatch.fnmatch(case.name, args.only) and case.first_seen.startswith(args.first_seen)
-    ]
+    selected = chosen(args.places, args.only, args.first_seen)
     if args.list:
-        for file, case in chosen:
+        for file, case in selected:
             print(file, case.name, case.first_seen, case.architecture, case.recipe, sep="\t")
         return
     rows = read(args.out)
     there = {(row["file"], row["name"], row["first_seen"], int(row["seed"])) for row in rows}
-    todo = [(f, c.name, c.first_seen, seed) for seed in range(args.seeds) for f, c in chosen]
+    todo = [(f, c.name, c.first_seen, seed) for seed in range(args.seeds) for f, c in selected]
     jobs = [(*one, args.first_steps, args.runs) for one in todo if one not in there]
     end = time.monotonic() + 60 * args.minutes
     context = multiprocessing.get_context("spawn")

@@ -29,3 +29,25 @@ def test_what_the_trainings_take_from_modules_is_there() -> None:
     command = [sys.executable, "-c", PRINT_MISSING]
     found = subprocess.run(command, cwd=ACCEPTANCE, capture_output=True, text=True, timeout=240)
     assert (found.stdout, found.returncode) == ("", 0), found.stderr
+
+
+def test_a_date_or_a_name_without_cases_is_an_error_that_names_what_there_is() -> None:
+    run = [sys.executable, "run.py", "healthy/reinforcement", "--list"]
+
+    def ask(*options: str) -> tuple[int, str, str]:
+        found = subprocess.run(
+            [*run, *options], cwd=ACCEPTANCE, capture_output=True, text=True, timeout=240
+        )
+        return found.returncode, found.stdout, found.stderr.splitlines()[-1]
+
+    assert ask("--first-seen", "2020-01") == (
+        2,
+        "",
+        "no case was first seen at '2020-01'; there are: 2026-11-27T11:30, 2026-11-28T03:00, "
+        "2026-11-28T10:00, 2026-11-28T11:40, 2026-11-28T12:40",
+    )
+    assert ask("--only", "actor_critics") == (
+        2,
+        "",
+        "no case matches 'actor_critics' among 7; closest: actor_critic",
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 
 import timm
@@ -172,24 +171,12 @@ def with_norm() -> nn.Module:
     return encoder(8)
 
 
-def without_norm() -> nn.Module:
-    return encoder(8, norm=False)
-
-
 def bundled(keep_head: bool = False) -> nn.Module:
     """The bundled trained network, by default with a new head."""
     model = load_trained().train()
     if not keep_head:
         model.head = nn.Linear(96, 8)
     return model
-
-
-def sweep_net(norm: Make | None = None, act: Callable[[], nn.Module] = nn.ReLU) -> nn.Module:
-    """Five convolutions, every second one with a stride."""
-    pairs = enumerate(itertools.pairwise((3, 16, 32, 32, 64, 64)))
-    return nn.Sequential(
-        *(unit(a, b, 3, 1 + n % 2, norm, act) for n, (a, b) in pairs), *head(64, 8)
-    )
 
 
 class Function(nn.Module):

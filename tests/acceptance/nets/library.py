@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-import timm
 import torch
 import torchvision
 import transformers
@@ -17,9 +16,8 @@ from torchvision.models import detection
 from torchvision.models.convnext import CNBlockConfig, ConvNeXt
 from torchvision.models.efficientnet import EfficientNet, MBConvConfig
 from torchvision.models.mobilenetv3 import InvertedResidualConfig, MobileNetV3
-from torchvision.models.optical_flow import raft
 from torchvision.models.vgg import VGG, make_layers
-from torchvision.ops import FeaturePyramidNetwork, MultiScaleRoIAlign
+from torchvision.ops import FeaturePyramidNetwork
 
 BODY = {
     "hidden_size": 48,
@@ -38,16 +36,6 @@ def hf(model: str, **options: object) -> nn.Module:
 
 def densenet() -> nn.Module:
     return torchvision.models.DenseNet(12, (3, 3, 3), 16, num_classes=8)
-
-
-def googlenet() -> nn.Module:
-    return torchvision.models.googlenet(num_classes=8, aux_logits=False, init_weights=False)
-
-
-def swin() -> nn.Module:
-    return torchvision.models.SwinTransformer(
-        [2, 2], 24, [2, 2], [2, 4], [4, 4], stochastic_depth_prob=0.1, num_classes=8
-    )
 
 
 class Pyramid(nn.Module):
@@ -92,10 +80,6 @@ def mixer() -> nn.Module:
     return MlpMixer(8, 32, patch_size=4, num_blocks=3, embed_dim=64, mlp_ratio=(1.0, 2.0))
 
 
-def timm_model(name: str, **options: object) -> nn.Module:
-    return timm.create_model(name, pretrained=False, num_classes=8, **options)
-
-
 class Logits(nn.Module):
     """transformers' answer reduced to its logits."""
 
@@ -105,11 +89,6 @@ class Logits(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.net(x).logits
-
-
-def heard(model: nn.Module, sounds: Tensor, labels: Tensor) -> Tensor:
-    """transformers wants sounds without a channel."""
-    return functional.cross_entropy(model(sounds[:, 0]), labels)
 
 
 def boxes(model: nn.Module, images: Tensor, mask: Tensor, discs: Tensor, *_: Tensor) -> Tensor:
@@ -127,21 +106,6 @@ def boxes(model: nn.Module, images: Tensor, mask: Tensor, discs: Tensor, *_: Ten
 def found(model: nn.Module, images: Tensor, *targets: Tensor) -> Tensor:
     """The same on pictures of 0 to 1."""
     return boxes(model, images / 2 + 0.5, *targets)
-
-
-def mask_rcnn() -> nn.Module:
-    """Pictures of 0 to 1 are standardized inside, as torchvision does."""
-    back = Pyramid(nn.BatchNorm2d)
-    pool = MultiScaleRoIAlign(["0", "1"], 5, 2)
-    options = {"rpn_anchor_generator": anchors(), "box_roi_pool": pool, **SIDE}
-    options |= {"box_batch_size_per_image": 64, "rpn_batch_size_per_image": 64}
-    options |= {"rpn_pre_nms_top_n_train": 200, "rpn_post_nms_top_n_train": 100}
-    options |= {"mask_roi_pool": MultiScaleRoIAlign(["0", "1"], 8, 2)}
-    options |= {"mask_head": detection.mask_rcnn.MaskRCNNHeads(32, (32, 32), 1)}
-    options |= {"mask_predictor": detection.mask_rcnn.MaskRCNNPredictor(32, 32, 2)}
-    head = detection.faster_rcnn.TwoMLPHead(32 * 25, 64)
-    box = detection.faster_rcnn.FastRCNNPredictor(64, 2)
-    return detection.MaskRCNN(back, box_head=head, box_predictor=box, **options)
 
 
 def clip() -> nn.Module:
@@ -167,42 +131,6 @@ def mobilenet_v3() -> nn.Module:
         row(40, 5, 120, 40, True, "HS", 1),
     ]
     return MobileNetV3(rows, 128, num_classes=8, norm_layer=partial(nn.BatchNorm2d, momentum=0.1))
-
-
-def optical_flow() -> nn.Module:
-    """RAFT, slim, with InstanceNorm and BatchNorm as published, three updates."""
-    encode = partial(raft.FeatureEncoder, block=raft.ResidualBlock, strides=(2, 1, 2, 2))
-    features = encode(layers=(16, 16, 24, 32, 48), norm_layer=nn.InstanceNorm2d)
-    context = encode(layers=(16, 16, 24, 32, 56), norm_layer=nn.BatchNorm2d)
-    correlation = raft.CorrBlock(num_levels=2, radius=2)
-    motion = raft.MotionEncoder(
-        in_channels_corr=correlation.out_channels,
-        corr_layers=(32,),
-        flow_layers=(24, 16),
-        out_channels=32,
-    )
-    memory = raft.RecurrentBlock(
-        input_size=32 + 24, hidden_size=32, kernel_size=((3, 3),), padding=((1, 1),)
-    )
-    update = raft.UpdateBlock(
-        motion_encoder=motion,
-        recurrent_block=memory,
-        flow_head=raft.FlowHead(in_channels=32, hidden_size=32),
-    )
-    return raft.RAFT(
-        feature_encoder=features,
-        context_encoder=context,
-        corr_block=correlation,
-        update_block=update,
-        mask_predictor=None,
-    )
-
-
-def updates(model: nn.Module, one: Tensor, two: Tensor, flow: Tensor) -> Tensor:
-    """L1 of each of three updates, the later the heavier."""
-    found = model(one, two, num_flow_updates=3)
-    terms = [0.8 ** (2 - k) * (y - flow).abs().mean() for k, y in enumerate(found)]
-    return torch.stack(terms).sum()
 
 
 def convnext() -> nn.Module:

@@ -78,10 +78,6 @@ def overlap(model: nn.Module, images: Tensor, mask: Tensor) -> Tensor:
     return dice.mean() + functional.binary_cross_entropy_with_logits(shown, mask)
 
 
-def positive(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-    return functional.binary_cross_entropy_with_logits(model(images), labels)
-
-
 class Rays(nn.Module):
     """NeRF in the plane: Fourier features of a place, density and colour, summed along rays."""
 
@@ -101,12 +97,6 @@ class Rays(nn.Module):
 
 def rendered(model: nn.Module, places: Tensor, colours: Tensor) -> Tensor:
     return functional.mse_loss(model(places), colours)
-
-
-def vox_net() -> nn.Module:
-    layers = [nn.Conv3d(1, 24, 5, 2), nn.LeakyReLU(0.1), nn.Conv3d(24, 32, 3), nn.LeakyReLU(0.1)]
-    layers += [nn.MaxPool3d(2), nn.Dropout(0.3), nn.Flatten(), nn.Linear(256, 64), nn.ReLU()]
-    return nn.Sequential(*layers, nn.Dropout(0.4), nn.Linear(64, 4))
 
 
 class Eeg(nn.Module):
