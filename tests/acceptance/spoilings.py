@@ -166,6 +166,23 @@ def _is_float(value: object) -> bool:
     return isinstance(value, Tensor) and value.is_floating_point()
 
 
+class Ended(nn.Module):
+    """A model and an activation behind it."""
+
+    def __init__(self, model: nn.Module, end: nn.Module, effect: Effect) -> None:
+        super().__init__()
+        self.model = model
+        self.end = end
+        self._effect = effect
+
+    def forward(self, *args: Any, **kwargs: Any) -> Tensor:
+        output = self.model(*args, **kwargs)
+        if not isinstance(output, Tensor) or output.ndim == 0:
+            raise NotApplicable("the model does not return one tensor of outputs")
+        self._effect.seen()
+        return self.end(output)
+
+
 def ended(activation: type[nn.Module]) -> Spoil:
     """An activation behind the last layer."""
 
@@ -178,9 +195,7 @@ def ended(activation: type[nn.Module]) -> Spoil:
             model = fit.make()
             if isinstance(list(model.modules())[-1], activation):
                 raise NotApplicable(f"the model ends in {activation.__name__} already")
-            whole = nn.Sequential(model, activation())
-            whole.register_forward_hook(lambda *_: effect.seen())
-            return whole
+            return Ended(model, activation(), effect)
 
         return replace(fit, make=make)
 

@@ -14,7 +14,7 @@ import torch
 from PIL import Image
 from torch import Generator, Tensor, nn, optim
 
-pytest.importorskip("timm")
+timm = pytest.importorskip("timm")
 
 ACCEPTANCE = Path(__file__).parents[1] / "acceptance"
 
