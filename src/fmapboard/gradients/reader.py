@@ -160,6 +160,11 @@ class GradientReader:
         self._hooks = untraced(self._before_step), untraced(self._after_step)
         self._is_armed = False
         self._in_closure = False
+        self._samples: Samples = {}
+        self._read_names = set[str]()
+        self.stepped = False
+        self.skipped = False
+        self.copies_stepped = False
         self._updates = UpdateReader(self._model, enabled=updates)
         self.membership = OptimizerMembership()
         self.forget()
@@ -281,10 +286,9 @@ class GradientReader:
             return None
         is_positional = len(args) > 1
         closure = args[1] if is_positional else kwargs.get("closure")
-        has_closure = callable(closure)
-        if not self._about_to_step(optimizer, has_closure):
+        if not self._about_to_step(optimizer, callable(closure)):
             return None
-        if not has_closure:
+        if not callable(closure):
             self._gradients_complete(optimizer)
             return None
         observed = self._observed(closure, optimizer)
@@ -374,7 +378,7 @@ class GradientReader:
 
     def _forget_backward(self) -> None:
         self._norms = GradientNorms()
-        self._samples: Samples = {}
+        self._samples = {}
         self.read_after_backward = False
         self._read_names = set[str]()
 
