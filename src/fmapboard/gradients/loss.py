@@ -488,6 +488,7 @@ def _behind_softmax(rows: Rows, behind: Array) -> tuple[Array, Factors]:
 def predictions(rows: Array) -> Labels:
     """[R, C] -> the most probable class of each row, [R]; of one unit 1 if it is positive."""
     if rows.shape[1] > 1:
-        return rows.argmax(1)
+        labels: Labels = rows.argmax(1)
+        return labels
     is_positive = rows[:, 0] > 0
     return is_positive.astype(np.intp)
