@@ -23,10 +23,6 @@ def dice(model: nn.Module, images: Tensor, mask: Tensor, *_: Tensor) -> Tensor:
     return (1 - (2 * shared + 1) / (found.sum((1, 2, 3)) + mask.sum((1, 2, 3)) + 1)).mean()
 
 
-def depth(model: nn.Module, images: Tensor, _mask: Tensor, _discs: Tensor, far: Tensor) -> Tensor:
-    return functional.smooth_l1_loss(model(images), far, beta=0.1)
-
-
 def heat(model: nn.Module, images: Tensor, _mask: Tensor, discs: Tensor, *_: Tensor) -> Tensor:
     """A spot at the disc's centre, as in keypoint networks."""
     along = torch.arange(32.0)

@@ -87,6 +87,5 @@ def again(optimizer: Optimizer, steps: int) -> LRScheduler:
     return lr_scheduler.CosineAnnealingWarmRestarts(optimizer, steps // 2, eta_min=1e-5)
 
 
-ADAM, SLOW, QUICK = (by(optim.Adam, lr=rate) for rate in (1e-3, 1e-4, 3e-3))
-ADAMW = by(optim.AdamW, lr=2e-3, weight_decay=0.05)
+ADAM = by(optim.Adam, lr=1e-3)
 SGD = by(optim.SGD, lr=0.02, momentum=0.9)

@@ -1,4 +1,4 @@
-"""Networks of nodes and links."""
+"""Networks of nodes and links, and of points in space."""
 
 from __future__ import annotations
 
@@ -13,3 +13,11 @@ def graph(width: int = 32, end: nn.Module | None = None) -> nn.Module:
         return m["end"](links @ m["two"]((links @ m["one"](x)).relu()))
 
     return Net(run, one=nn.Linear(60, width), two=nn.Linear(width, 3), end=end or nn.Identity())
+
+
+def point_net() -> nn.Module:
+    """Convolutions of size 1 over points, then the maximum."""
+    layers: list[nn.Module] = []
+    for into, out in ((3, 24), (24, 48), (48, 96)):
+        layers += [nn.Conv1d(into, out, 1), nn.BatchNorm1d(out), nn.ReLU()]
+    return nn.Sequential(*layers, nn.AdaptiveMaxPool1d(1), nn.Flatten(), nn.Linear(96, 4))

@@ -114,14 +114,6 @@ def clip() -> nn.Module:
     return hf("CLIPModel", text_config=text, vision_config=SMALL, projection_dim=32)
 
 
-def alike(model: nn.Module, images: Tensor, words: Tensor, labels: Tensor) -> Tensor:
-    """CLIP's loss; captions of the same class count as right, as in UniCL."""
-    logits = model(input_ids=words, pixel_values=images).logits_per_image
-    same = (labels[:, None] == labels).float()
-    goal = same / same.sum(1, keepdim=True)
-    return (functional.cross_entropy(logits, goal) + functional.cross_entropy(logits.T, goal)) / 2
-
-
 def mobilenet_v3() -> nn.Module:
     row = partial(InvertedResidualConfig, dilation=1, width_mult=1.0)
     rows = [

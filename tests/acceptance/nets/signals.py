@@ -69,15 +69,6 @@ def clip_net() -> nn.Module:
     return nn.Sequential(*layers)
 
 
-def overlap(model: nn.Module, images: Tensor, mask: Tensor) -> Tensor:
-    """Dice and cross-entropy."""
-    shown = model(images)
-    share, axes = shown.sigmoid(), (1, 2, 3, 4)
-    both = 2 * (share * mask).sum(axes) + 1
-    dice = 1 - both / (share.sum(axes) + mask.sum(axes) + 1)
-    return dice.mean() + functional.binary_cross_entropy_with_logits(shown, mask)
-
-
 class Rays(nn.Module):
     """NeRF in the plane: Fourier features of a place, density and colour, summed along rays."""
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import torch
 from nets import library
 from nets.parts import Net
-from torch import nn
+from torch import Tensor, nn
 
 
 def critic(out: int = 2, end: nn.Module | None = None) -> nn.Module:
@@ -67,3 +68,17 @@ SIZES = {"n_embd": 48, "n_layer": 2, "n_head": 4, "vocab_size": 128, "n_position
 def gpt() -> nn.Module:
     sizes = {"vocab_size": 128, "n_embd": 48, "n_layer": 2, "n_head": 4, "n_positions": 32}
     return library.Logits(library.hf("GPT2LMHeadModel", **sizes))
+
+
+class TextNet(nn.Module):
+    """Kim's convolutions over word vectors."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(100, 24, padding_idx=0)
+        self.convs = nn.ModuleList(nn.Conv1d(24, 16, size, padding=2) for size in (2, 3, 4))
+        self.last = nn.Sequential(nn.Dropout(0.3), nn.Linear(48, 4))
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.words(tokens).transpose(1, 2)
+        return self.last(torch.cat([conv(x).relu().amax(2) for conv in self.convs], 1))

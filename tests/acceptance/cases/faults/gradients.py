@@ -25,8 +25,7 @@ from nets.maps import Gate, Gaussian, fcn, pointer, through
 from nets.parts import Net, ends, mlp
 from nets.series import keyword, meter, series
 from nets.tables import AGES
-from nets.texts import reader
-from nets.unusual import TextNet
+from nets.texts import TextNet, reader
 from recipes import FEW, MANY, ROWS, adam, bad, loop, sgd
 from torch import Generator, Tensor, nn, optim
 from torch.nn import functional

@@ -24,8 +24,7 @@ from nets.parts import Net, changed_weights, mlp
 from nets.restoration import RedNet
 from nets.series import genome, meter, pen
 from nets.tables import deep_and_wide
-from nets.texts import gpt
-from nets.unusual import TextNet
+from nets.texts import TextNet, gpt
 from recipes import FEW, PLAY, ROWS, adam, bad, sgd
 from torch import nn, optim
 

@@ -17,10 +17,10 @@ from loops import seen
 from losses import error
 from nets import classifiers as cnn
 from nets import library, signals
+from nets.graphs import point_net
 from nets.parts import mlp
 from nets.series import meter, pulse
 from nets.texts import bag
-from nets.unusual import point_net
 from recipes import ROWS, adam, bad, sgd
 from torch import Generator, Tensor, nn, optim
 from torchvision.transforms import v2

@@ -17,8 +17,7 @@ from losses import CE, answered, told
 from nets import library
 from nets.classifiers import Function
 from nets.parts import Net, changed_weights, mlp, small
-from nets.texts import GPT, GROUPED, PAD, SIZES, TINY, reader
-from nets.unusual import TextNet
+from nets.texts import GPT, GROUPED, PAD, SIZES, TINY, TextNet, reader
 from recipes import DECAY, FIT, LONG, LONGER, NANO, how, one
 from torch import Tensor, nn, optim
 from torch.nn import functional
