@@ -63,8 +63,9 @@ class Trained:
         return share if math.isfinite(share) else -math.inf
 
     @property
-    def kinds(self) -> set[str]:
-        return {words.split()[1] for words in self.said.split("; ") if words}
+    def kinds(self) -> list[str]:
+        """The kinds that are said, in their order."""
+        return [words.split()[1] for words in self.said.split("; ") if words]
 
     def but(self, **changes: Any) -> Trained:
         return replace(self, **changes)
@@ -115,10 +116,10 @@ def by_amount(spoiling: str) -> tuple[str, float]:
 
 @dataclass(frozen=True)
 class Judged:
-    """A spoilt training, and what is said of it that is not said of its healthy twin."""
+    """A spoilt training, and the kinds that are said of it and not of its healthy twin."""
 
     row: Trained
-    kinds: frozenset[str]
+    kinds: tuple[str, ...]
 
     @property
     def is_lost(self) -> bool:
@@ -131,17 +132,18 @@ class Judged:
     @property
     def first(self) -> str:
         """The kind that is said first; empty if nothing is said but what is of the twin."""
-        return self.row.kind if self.kinds else ""
+        return self.kinds[0] if self.kinds else ""
 
 
 def spoilt(rows: Sequence[Trained]) -> list[Judged]:
     """The trainings that were spoilt, without those that were left out."""
     twins = {row.twin_key: row.kinds for row in rows if row.group == "healthy"}
-    return [
-        Judged(row, frozenset(row.kinds - twins.get(row.twin_key, set())))
-        for row in rows
-        if row.group != "healthy" and not row.left_out
-    ]
+    found = []
+    for row in rows:
+        if row.group != "healthy" and not row.left_out:
+            known = twins.get(row.twin_key, [])
+            found.append(Judged(row, tuple(kind for kind in row.kinds if kind not in known)))
+    return found
 
 
 def judged(rows: Sequence[Trained]) -> str:
@@ -156,31 +158,9 @@ def judged(rows: Sequence[Trained]) -> str:
     lines = [
         f"healthy trainings: {len(healthy)}, with a warning {warned}, with a note only {noted}",
         f"spoilt trainings: {len(every)}; left out: {sum(bool(row.left_out) for row in rows)}",
-        "",
-        "| spoiling | trainings | lose half | of these said | lose nothing | of these said |",
-        "|---|---|---|---|---|---|",
+        *("", *_per_spoiling(every)),
+        *("", *_per_kind(every)),
     ]
-    names = {run.row.spoiling for run in every}
-    for name in [*sorted(names, key=by_amount), "all"]:
-        chosen = [run for run in every if name in (run.row.spoiling, "all")]
-        lost = [run for run in chosen if run.is_lost]
-        kept = [run for run in chosen if run.is_kept]
-        parts = (name, len(chosen), len(lost), _said(lost), len(kept), _said(kept))
-        lines.append(f"| {' | '.join(map(str, parts))} |")
-    lines += [
-        "",
-        "| kind | said | said first | of these lose half | of these lose nothing | median share |",
-        "|---|---|---|---|---|---|",
-    ]
-    counts = Counter(kind for run in every for kind in run.kinds)
-    for kind, count in counts.most_common():
-        first = [run for run in every if run.first == kind]
-        shares = sorted(run.row.share for run in every if kind in run.kinds)
-        lost_count = sum(run.is_lost for run in first)
-        kept_count = sum(run.is_kept for run in first)
-        middle = shares[len(shares) // 2]
-        parts = (kind, count, len(first), lost_count, kept_count, f"{middle:.2f}")
-        lines.append(f"| {' | '.join(map(str, parts))} |")
     reasons = Counter((row.spoiling, row.left_out) for row in rows if row.left_out)
     if reasons:
         lines += ["", "Left out:"]
@@ -189,8 +169,42 @@ def judged(rows: Sequence[Trained]) -> str:
     return "\n".join(lines)
 
 
+def _per_spoiling(every: Sequence[Judged]) -> list[str]:
+    lines = [
+        "| spoiling | trainings | lose half | of these said | lose nothing | of these said "
+        "| said first of those that lose half |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    names = {run.row.spoiling for run in every}
+    for name in [*sorted(names, key=by_amount), "all"]:
+        chosen = [run for run in every if name in (run.row.spoiling, "all")]
+        lost = [run for run in chosen if run.is_lost]
+        kept = [run for run in chosen if run.is_kept]
+        first = Counter(run.first or "nothing" for run in lost).most_common()
+        kinds = ", ".join(f"{kind} {count}" for kind, count in first)
+        parts = (name, len(chosen), len(lost), _said(lost), len(kept), _said(kept), kinds)
+        lines.append(f"| {' | '.join(map(str, parts))} |")
+    return lines
+
+
 def _said(runs: Sequence[Judged]) -> str:
     if not runs:
         return ""
     said = sum(bool(run.kinds) for run in runs)
     return f"{said} ({100 * said / len(runs):.0f} %)"
+
+
+def _per_kind(every: Sequence[Judged]) -> list[str]:
+    lines = [
+        "| kind | said | said first | of these lose half | of these lose nothing | median share |",
+        "|---|---|---|---|---|---|",
+    ]
+    counts = Counter(kind for run in every for kind in set(run.kinds))
+    for kind, count in counts.most_common():
+        chosen = [run for run in every if run.first == kind]
+        lost = sum(run.is_lost for run in chosen)
+        kept = sum(run.is_kept for run in chosen)
+        shares = sorted(run.row.share for run in every if kind in run.kinds)
+        middle = shares[len(shares) // 2]
+        lines.append(f"| {kind} | {count} | {len(chosen)} | {lost} | {kept} | {middle:.2f} |")
+    return lines

@@ -145,12 +145,12 @@ def test_what_is_said_of_the_healthy_training_does_not_count(acceptance: Any) ->
         [
             row(acceptance, "healthy", 1.0, "note dead"),
             row(acceptance, "rate x10", 3.0, "note dead"),
-            row(acceptance, "rate x100", 3.0, "warning exploding; note dead"),
+            row(acceptance, "rate x100", 3.0, "note dead; note exploding; note exploding"),
         ]
     )
-    assert "| rate x10 | 1 | 1 | 0 (0 %) | 0 |  |" in table
-    assert "| rate x100 | 1 | 1 | 1 (100 %) | 0 |  |" in table
-    assert "| all | 2 | 2 | 1 (50 %) | 0 |  |" in table
+    assert "| rate x10 | 1 | 1 | 0 (0 %) | 0 |  | nothing 1 |" in table
+    assert "| rate x100 | 1 | 1 | 1 (100 %) | 0 |  | exploding 1 |" in table
+    assert "| all | 2 | 2 | 1 (50 %) | 0 |  | nothing 1, exploding 1 |" in table
     assert "| exploding | 1 | 1 | 1 | 0 | 0.00 |" in table
 
 
