@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -34,6 +34,7 @@ from fmapboard.model.modes import eval_modules
 from fmapboard.records import HardImage, RecordedFacts
 from fmapboard.session.selection import Candidate, PassSelection, State
 
+M = TypeVar("M", bound=nn.Module)
 Group = tuple[float | Tensor, tuple[str, ...]]
 """A parameter group at a step: its learning rate, [] on an accelerator if the optimizer keeps it
 there, and its parameters of the model."""
@@ -198,13 +199,9 @@ class FactRecorder:
         self._selection = selection
         self._first_versions = dict[int, int]()
         self._first_batches = dict[str, int]()
-        self._dropouts = dict[str, _DropoutNd]()
-        self._norms = dict[str, _BatchNorm]()
-        for name, module in selection.model.named_modules():
-            if isinstance(module, _DropoutNd):
-                self._dropouts[clean_name(name)] = module
-            if isinstance(module, _BatchNorm) and module.track_running_stats:
-                self._norms[clean_name(name)] = module
+        self._dropouts = _modules_of(selection.model, _DropoutNd)
+        norms = _modules_of(selection.model, _BatchNorm)
+        self._norms = {name: norm for name, norm in norms.items() if norm.track_running_stats}
         self._uncleared = UnclearedGradients()
         self._membership = gradients.membership
         self._is_sharded = is_sharded(selection.model)
@@ -232,13 +229,13 @@ class FactRecorder:
         self._passes = {}
         just_used = self._just_used
         self._just_used = frozenset()
-        trainable = self._trainable()
+        trainable = _trainable(self._gradients)
         self._parts = None
         self._given = None
         versions = {id(p): p._version for p in trainable.values()}
         self._seen = _Seen(versions)
         self._first_versions = {**versions, **self._first_versions}
-        self._first_batches = {**self._batches(), **self._first_batches}
+        self._first_batches = {**_counted_batches(self._norms), **self._first_batches}
         followed = {} if self._is_sharded else trainable
         self._uncleared.opens(followed, just_used)
 
@@ -267,8 +264,7 @@ class FactRecorder:
 
     def given_loss(self, loss: Tensor | float, labels: Tensor | None) -> None:
         """Keep a loss and labels, unless some were given in this step."""
-        if self._given is None:
-            self._given = GivenLoss.copied(loss, labels)
+        self._given = self._given or GivenLoss.copied(loss, labels)
 
     def part_begins(self, received: Any) -> None:
         """Called when a part is called instead of the model, with what it is called with."""
@@ -292,7 +288,7 @@ class FactRecorder:
         seen = self._seen
         if seen.modules is None:
             seen.modules = eval_modules(self._selection.model)
-            kept = [p for p in self._trainable().values() if p.grad is not None]
+            kept = [p for p in _trainable(self._gradients).values() if p.grad is not None]
             seen.is_cleared = not kept
 
     def backward_ends(self) -> None:
@@ -301,7 +297,7 @@ class FactRecorder:
         seen = self._seen
         if seen.modules is None or seen.with_gradient:
             return
-        own = self._trainable().items()
+        own = _trainable(self._gradients).items()
         found = [n for n, p in own if p.grad is not None and type(p) in PLAIN]
         seen.with_gradient = tuple(found)
 
@@ -316,10 +312,12 @@ class FactRecorder:
         seen = self._seen
         uncleared = self._uncleared.closes(step)
         uncleared_norms = self._uncleared.take_norms()
-        trainable = self._trainable()
+        trainable = _trainable(self._gradients)
         idle, weights = self._idle(live, trainable)
         no_gradient = tuple(name for name, is_none in seen.has_none.items() if is_none)
-        facts = TrainingFacts(not_cleared=uncleared, dropouts=self._strong_dropouts(), idle=idle)
+        facts = TrainingFacts(
+            not_cleared=uncleared, dropouts=_strong_dropouts(self._dropouts), idle=idle
+        )
         if live.batch is not None:
             facts = replace(facts, batch=live.batch.size)
         # Without a pass, the root's forward did not run, only its children's.
@@ -357,14 +355,6 @@ class FactRecorder:
             is_maximized=seen.is_maximized,
         )
 
-    def _strong_dropouts(self) -> dict[str, float]:
-        """Dropout layer in training mode -> its probability, where that is at least 0.5."""
-        found = dict[str, float]()
-        for name, module in self._dropouts.items():
-            if module.training and module.p >= 0.5:
-                found[name] = module.p
-        return found
-
     def _not_held(
         self, trainable: Mapping[str, Tensor], chosen_pass: _PassSeen | None
     ) -> tuple[str, ...] | None:
@@ -374,22 +364,15 @@ class FactRecorder:
         """
         if self._outside is None and chosen_pass is not None:
             self._outside = chosen_pass.outputs.outside
-            for parameter in self._outside.values():
-                self._first_versions[id(parameter)] = parameter._version
+            outside_versions = {id(p): p._version for p in self._outside.values()}
+            self._first_versions.update(outside_versions)
         outside = self._outside or {}
         held = {**outside, **trainable}
         versions = {**self._first_versions, **self._seen.versions}
         not_held = self._membership.not_held(held, versions)
         if not not_held:
             return not_held
-        with_gradient = self._seen.with_gradient
-        found = list[str]()
-        for name in not_held:
-            parameter = held[name]
-            has_gradient = name in with_gradient or parameter.grad is not None
-            if has_gradient or type(parameter) not in PLAIN:  # one may have some that is not seen
-                found.append(name)
-        return tuple(found)
+        return _with_gradient({name: held[name] for name in not_held}, self._seen.with_gradient)
 
     def _not_called(self, live: ActivationCollector, names: Iterable[str]) -> tuple[str, ...]:
         """Those of the parameters that never had an effect, of watched layers that did not run."""
@@ -397,7 +380,7 @@ class FactRecorder:
         ran |= live.unread.keys()
         idle = self._gradients.watched.layers.keys() - ran
         # BatchNorm layers that count batches, and have counted none since the first step.
-        unchanged = self._batches().items() & self._first_batches.items()
+        unchanged = _counted_batches(self._norms).items() & self._first_batches.items()
         idle |= {layer for layer, _ in unchanged}
         found = []
         for name in names:
@@ -409,23 +392,13 @@ class FactRecorder:
                 found.append(name)
         return tuple(found)
 
-    def _batches(self) -> dict[str, int]:
-        """BatchNorm layer in training mode -> version of its counter of batches."""
-        versions = dict[str, int]()
-        for name, norm in self._norms.items():
-            count = norm.num_batches_tracked
-            if norm.training and count is not None:
-                versions[name] = count._version
-        return versions
-
     def _idle(
         self, live: ActivationCollector, trainable: Mapping[str, Tensor]
     ) -> tuple[Idle | None, tuple[PendingSample, ...]]:
         """What a step without an optimizer step tells, and values that tell if weights change.
 
-        Nothing if an optimizer stepped, if an in-place operation has changed a parameter since the
-        last logged step, if no parameter got a gradient, or if the gradients may serve something
-        before the model.
+        Nothing if an optimizer stepped, a parameter was changed in place since the last logged
+        step, none got a gradient, or the gradients may serve something before the model.
         """
         versions = {id(p): p._version for p in trainable.values()}
         is_same = versions == self._versions
@@ -442,17 +415,12 @@ class FactRecorder:
         idle = Idle(0, 0, is_held, self._seen.is_cleared)
         return idle, tuple(weights)
 
-    def _trainable(self) -> dict[str, Tensor]:
-        own = self._gradients.trainable.items()
-        return {name: p for name, p in own if p.requires_grad and not p.is_meta}
-
     def stepping(self, optimizer: Optimizer, own: Mapping[str, Tensor]) -> None:
         """Called before an optimizer updates parameters of the model, given by name."""
         self._uncleared.stepping(own)
         seen = self._seen
-        names = dict[int, str]()
+        names = {id(parameter): name for name, parameter in own.items()}
         for name, parameter in own.items():
-            names[id(parameter)] = name
             is_none = parameter.requires_grad and parameter.grad is None
             if is_none:
                 is_none = seen.has_none.get(name, True)
@@ -468,6 +436,50 @@ class FactRecorder:
             if rate is not None:
                 found.append((rate, tuple(updated)))
         seen.groups[id(optimizer)] = found
+
+
+def _modules_of(model: nn.Module, kind: type[M]) -> dict[str, M]:
+    """The modules of a class, by name."""
+    found = dict[str, M]()
+    for name, module in model.named_modules():
+        if isinstance(module, kind):
+            found[clean_name(name)] = module
+    return found
+
+
+def _trainable(gradients: GradientReader) -> dict[str, Tensor]:
+    """The parameters that require a gradient and hold values, by name."""
+    own = gradients.trainable.items()
+    return {name: p for name, p in own if p.requires_grad and not p.is_meta}
+
+
+def _with_gradient(parameters: Mapping[str, Tensor], known: Collection[str]) -> tuple[str, ...]:
+    """Names of the parameters that have a gradient, may have one that is not seen, or are known."""
+    found = list[str]()
+    for name, parameter in parameters.items():
+        has_gradient = name in known or parameter.grad is not None
+        if has_gradient or type(parameter) not in PLAIN:
+            found.append(name)
+    return tuple(found)
+
+
+def _strong_dropouts(dropouts: Mapping[str, _DropoutNd]) -> dict[str, float]:
+    """Dropout layer in training mode -> its probability, where that is at least 0.5."""
+    found = dict[str, float]()
+    for name, module in dropouts.items():
+        if module.training and module.p >= 0.5:
+            found[name] = module.p
+    return found
+
+
+def _counted_batches(norms: Mapping[str, _BatchNorm]) -> dict[str, int]:
+    """BatchNorm layer in training mode -> version of its counter of batches."""
+    versions = dict[str, int]()
+    for name, norm in norms.items():
+        count = norm.num_batches_tracked
+        if norm.training and count is not None:
+            versions[name] = count._version
+    return versions
 
 
 def _rate(optimizer: Optimizer, given: object) -> float | Tensor | None:

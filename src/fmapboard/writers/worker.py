@@ -3,7 +3,9 @@
 During training the work runs in a thread with the lowest priority. Since Linux lets an unprivileged
 thread lower its priority but never raise it again, there is a second thread with normal priority.
 It takes over while a caller waits, or when the backlog reaches its bound, and later hands the work
-back. Only one of the threads works at a time. When the backlog is full, either the caller waits or
+back. Only one of the threads works at a time. The work is urgent from the time the backlog reaches
+its bound until it has been short for enough consecutive additions; that number doubles each time,
+so that a busy machine does not switch back and forth forever. When the backlog is full, either the caller waits or
 the oldest queued step is dropped and counted.
 
 If the process is killed, the steps that are not yet written are lost. So the backlog (the steps
@@ -47,19 +49,14 @@ _DONE = object()
 class Worker(Generic[T]):
     """A bounded, ordered queue and the threads that process it, one at a time.
 
-    ``put`` may be called from one thread at a time, the other methods from any thread. If the
-    worker has ended or cannot start, they do not raise, and items are discarded.
-
-    The work is urgent from the time the backlog reaches its bound until it has been short for
-    enough consecutive additions. That number doubles each time, so that a busy machine does not
-    switch back and forth forever.
+    ``put`` may be called from one thread at a time, other methods from any thread. They do not
+    raise: if the worker has ended or cannot start, items are discarded.
 
     Args:
         work: A generator function, called with each item, in order, in a worker thread. Each
             ``yield`` ends one part of the work, and the next part may run in another thread.
-        failed: Called in a worker thread with each exception of ``work``; the worker then goes on
-            with the next item. Also called once with ``WorkerEnded`` if the worker ends
-            unexpectedly or cannot start; in the latter case, in the thread that called ``put``.
+        failed: Called in a worker thread with each exception of ``work``, and once with
+            ``WorkerEnded`` if the worker ends unexpectedly or, from ``put``, if it cannot start.
         max_bytes: Bound of the queue in bytes. A larger item is accepted if the queue is empty.
         when_full: ``"wait"`` or ``"drop_oldest"``.
         clock: Monotonic clock in seconds.
@@ -101,10 +98,7 @@ class Worker(Generic[T]):
 
     @property
     def is_inherited(self) -> bool:
-        """True in a forked child of the process that queued the first item.
-
-        The child has this object without its threads, and a lock that one of them may have held.
-        """
+        """True in a forked child of the process that queued the first item: it has no threads."""
         return self._pid is not None and self._pid != os.getpid()
 
     @property
@@ -239,19 +233,17 @@ class Worker(Generic[T]):
     def _start(self, low: bool) -> WorkerEnded | None:
         """Start the low- or normal-priority thread; returns an error if it cannot start.
 
-        After an exception of a signal handler the thread may run or not. The next call then starts
-        another one, which does no harm.
+        After a signal handler's exception the next call may start another one; it does no harm.
         """
         self._pid = os.getpid()
         # When this object is deleted, the thread is woken, and ends.
         wake = self._wake[low]
         reference = weakref.ref(self, wake.put)
-        thread = OwnThread(partial(_loop, reference, wake, low, self._identifiers), "fmapboard")
-        try:
-            thread.start()
-        except (RuntimeError, MemoryError) as error:
-            raise_interrupt(error)
-            return _ended_by(error, "cannot start")
+        body = partial(_loop, reference, wake, low, self._identifiers)
+        thread = OwnThread(body, "fmapboard")
+        error = _started(thread)
+        if error is not None:
+            return error
         self._threads.append(thread)
         self._running.add(low)
         return None
@@ -304,6 +296,16 @@ class Worker(Generic[T]):
             if self._ended or condition():
                 self._callers.remove(caller)
                 go_on.release()
+
+
+def _started(thread: OwnThread) -> WorkerEnded | None:
+    """Start a thread; returns an error if it cannot start."""
+    try:
+        thread.start()
+    except (RuntimeError, MemoryError) as error:
+        raise_interrupt(error)
+        return _ended_by(error, "cannot start")
+    return None
 
 
 def _loop(
