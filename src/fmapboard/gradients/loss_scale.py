@@ -139,8 +139,8 @@ class LossScale:
             return
         with aside(now.device.type):
             skipped = now < before
-            for one in found:
-                skipped = skipped | (one.to(now.device, non_blocking=True) != 0)
+            for found_inf in found:
+                skipped = skipped | (found_inf.to(now.device, non_blocking=True) != 0)
             counted = self._count_on_device
             self._count_on_device = skipped.float() if counted is None else counted + skipped
 

@@ -5,8 +5,8 @@ thread lower its priority but never raise it again, there is a second thread wit
 It takes over while a caller waits, or when the backlog reaches its bound, and later hands the work
 back. Only one of the threads works at a time. The work is urgent from the time the backlog reaches
 its bound until it has been short for enough consecutive additions; that number doubles each time,
-so that a busy machine does not switch back and forth forever. When the backlog is full, either the caller waits or
-the oldest queued step is dropped and counted.
+so that a busy machine does not switch back and forth forever. When the backlog is full, either the
+caller waits or the oldest queued step is dropped and counted.
 
 If the process is killed, the steps that are not yet written are lost. So the backlog (the steps
 that are queued or being written) holds at most `MAX_STEPS` steps.

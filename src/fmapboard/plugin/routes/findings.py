@@ -135,12 +135,14 @@ def findings(provider: Provider, run: str) -> Findings:
     )
 
 
-def _verdict(of: Judged, found: Sequence[Finding], lines: Sequence[Line]) -> Verdict:
-    if of.cause is None:
-        return Verdict("well", of.line, of.rest, "", "", None, None, None)
-    line = next(line for each, line in zip(found, lines, strict=False) if each is of.cause)
+def _verdict(judged: Judged, found: Sequence[Finding], lines: Sequence[Line]) -> Verdict:
+    if judged.cause is None:
+        return Verdict("well", judged.line, judged.rest, "", "", None, None, None)
+    line = next(line for each, line in zip(found, lines, strict=False) if each is judged.cause)
     place = line.name, line.label, line.key, line.shown_at, line.since
-    return Verdict("warning" if of.verdict == "fault" else "note", of.line, of.rest, *place)
+    return Verdict(
+        "warning" if judged.verdict == "fault" else "note", judged.line, judged.rest, *place
+    )
 
 
 def _seen(provider: Provider, overview: RunOverview, found: Sequence[Finding]) -> Seen:
@@ -178,11 +180,11 @@ def _seen(provider: Provider, overview: RunOverview, found: Sequence[Finding]) -
     return replace(kept, not_checked=not_checked, no_loss=no_loss)
 
 
-def _kept(provider: Provider, key: tuple[str, ...], of: object, make: Callable[[], T]) -> T:
+def _kept(provider: Provider, key: tuple[str, ...], source: object, make: Callable[[], T]) -> T:
     """What was made of an object; made again only of another one, which has other steps."""
 
     def build(last: tuple[object, T] | None) -> tuple[object, T]:
-        return last if last is not None and last[0] is of else (of, make())
+        return last if last is not None and last[0] is source else (source, make())
 
     return provider.built(key, build, lambda _: _BYTES)[1]
 
