@@ -45,7 +45,8 @@ from torch.nn import functional
 from fmapboard.checks import run_checks
 from fmapboard.demo.network import MEAN, STD
 from fmapboard.formats.training_facts import OutputFacts, TrainingFacts
-from fmapboard.health.checks.layers import gradient_ratios
+from fmapboard.health.evidence import Evidence
+from fmapboard.health.rules.vanishing import gradient_ratios
 
 PLACE = Path(__file__).parents[1] / "docs" / "pictures"
 
@@ -53,7 +54,7 @@ PLACE = Path(__file__).parents[1] / "docs" / "pictures"
 def ratios(training: Training) -> dict[str, Curve]:
     """First over last gradients, as ``vanishing`` reads them."""
     assert training.record is not None  # it ran
-    found = gradient_ratios(training.record, 1)
+    found = gradient_ratios(Evidence(training.record), 1)
     assert found is not None  # enough layers
     return {"": list(zip(training.record.layers().steps, found.early.tolist(), strict=False))}
 

@@ -37,6 +37,8 @@ import torch
 from loops import Case
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
+from fmapboard.health.rules import BUILT_IN, group_of
+
 COLUMNS = (
     *("file", "name", "first_seen", "architecture", "recipe", "seed", "steps", "logged"),
     *("loss_start", "loss_end", "loss_eval", "healthy", "seconds"),
@@ -153,7 +155,9 @@ def health(case: Case, healthy: bool) -> str:
 
 def findings(run: Path) -> list[Row]:
     """What ``fmapboard check`` says; one empty row for nothing."""
+    # A check that is named judges the run anew: otherwise the stored judgement would be printed.
     command = [sys.executable, "-m", "fmapboard", "check", "--json", str(run)]
+    command += ["--check", "fmapboard.checks:DeadCheck"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode not in (0, 1):
         message = done.stderr.strip()[-500:].replace(str(run.parent), "")
@@ -229,6 +233,13 @@ def table(rows: list[Row], file: Any) -> None:
     writer.writerows(rows)
 
 
+def is_expected(row: Row) -> bool:
+    """True if a finding is of a kind, or of a group of kinds, that names the planted fault."""
+    groups = {rule.kind: group_of(rule) for rule in BUILT_IN}
+    names = {row["kind"], groups.get(row["kind"], "")}
+    return not names.isdisjoint(row["expected"].split(","))
+
+
 def summarize(rows: list[Row]) -> None:
     """Counts, to stderr."""
     runs: dict[tuple[str, ...], list[Row]] = {}
@@ -246,10 +257,8 @@ def summarize(rows: list[Row]) -> None:
     def having(group: str, wanted: str) -> int:
         return sum(any(row["class"] == wanted for row in found) for found in groups[group])
 
-    named = [
-        f for f in groups["planted"] if {r["kind"] for r in f} & {*f[0]["expected"].split(",")}
-    ]
-    on_top = [f for f in groups["planted"] if f[0]["kind"] in f[0]["expected"].split(",")]
+    named = [found for found in groups["planted"] if any(map(is_expected, found))]
+    on_top = [found for found in groups["planted"] if is_expected(found[0])]
     lines = {
         "healthy runs": len(groups["healthy"]),
         "networks in them": len({found[0]["architecture"] for found in groups["healthy"]}),

@@ -41,6 +41,8 @@ from spoilt_table import Trained, judged, read, write
 from fmapboard.cli.main import fmapboard
 
 HEALTHY = "healthy"
+# A check that is named judges the run anew: otherwise the stored judgement would be printed.
+JUDGED_ANEW = ("check", "--json", "--check", "fmapboard.checks:DeadCheck")
 """What stands for the spoiling in the row of a training that is not spoilt."""
 
 
@@ -154,7 +156,7 @@ def run_directory(runs: Path, row: Trained) -> Path:
 
 def with_findings(row: Trained, run: Path) -> Trained:
     """The row with what ``fmapboard check`` says today."""
-    done = CliRunner().invoke(fmapboard, ["check", "--json", str(run)])
+    done = CliRunner().invoke(fmapboard, [*JUDGED_ANEW, str(run)])
     if done.exit_code not in (0, 1):
         return row.but(left_out=f"check: {done.stderr.strip()[-160:]}")
     found = json.loads(done.stdout)

@@ -238,7 +238,7 @@ def test_findings_of_unknown_kinds_are_shown_too(runs: str, visit: Callable[...,
         "steps": 8,
         "written": 8,
         "unread": None,
-        "line": {**found, "class": "note", "text": found["message"]},
+        "line": {**found, "state": "suspicion", "text": found["message"]},
     }
     shown = {"view": "overview", "run": "healthy", "chosen": "healthy", "findings": "open"}
     with_it = {**answer, "findings": [found]}

@@ -94,9 +94,9 @@ CASES = {
     "healthy": Case(set()),
     "healthy_batchnorm": Case(set(), normalized, rate=0.05),
     "healthy_leaky": Case(set(), leaky),
-    "unscaled": Case({"input_scale"}, batches=unscaled, rate=1e-4),
+    "unscaled": Case({"images_not_scaled"}, batches=unscaled, rate=1e-4),
     "steep": Case({"dead"}, rate=20.0),
-    "rate_0": Case({"unchanged_weights"}, rate=0.0),
+    "rate_0": Case({"zero_rate"}, rate=0.0),
     "constant": Case({"constant_images"}, batches=constant),
     "left_out": Case({"not_in_optimizer"}, leaves_out="4.weight"),
     "nan": Case({"nonfinite"}, fault=spoil, fault_at=35),
@@ -134,7 +134,8 @@ def test_every_place_says_the_same_findings_in_the_same_words(
     said = found(capsys, tmp_path / name)
     if not said:
         _, text, _ = check(capsys, tmp_path / name)
-        assert f"× 32 of {STEPS} steps" in text
+        assert "  not known: Nothing found in" in text
+        assert f" × {STEPS} steps" in text
     assert {one["kind"] for one in said} >= CASES[name].kinds
     assert bool(said) == bool(CASES[name].kinds)
     if CASES[name].fault_at >= 0:
@@ -199,6 +200,6 @@ def test_a_nan_is_named_first_everywhere_also_where_something_else_explains_the_
     assert (answer["verdict"], answer["cause"]["kind"]) == ("fault", "nonfinite")
     shown = open_tab(tmp_path).ask("data/findings", run="both")
     assert [one["kind"] for one in shown["findings"]] == [one["kind"] for one in listed]
-    assert (shown["line"]["class"], shown["line"]["since"]) == ("warning", 20)
+    assert (shown["line"]["state"], shown["line"]["since"]) == ("fault", 20)
     assert of_report(run, tmp_path / "page.html") == shown["findings"]
     assert of_texts(run)[0].startswith("- **warning: nonfinite**: ")

@@ -112,7 +112,7 @@ def test_without_checks_every_place_is_silent(
     tab = open_tab(tmp_path).ask("data/findings", run="run")
     assert tab["findings"] == []
     assert tab["line"]["rest"][-1] == "not checked: all checks (switched off)"
-    assert check(capsys, run)[1].splitlines()[-1] == "  switched off: all checks"
+    assert check(capsys, run)[1].splitlines()[-1] == "  not checked: all checks (switched off)"
     assert open_tab(tmp_path).open("data/health", run="run")[0]["first_nonfinite"] is None
     assert kinds_of_commands(run, capsys) == []
     assert check(capsys, run)[0] == why(capsys, run)[0] == 0

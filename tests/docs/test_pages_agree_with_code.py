@@ -5,17 +5,21 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import click
 import pytest
+from check_pages import checks_page, values_page
 
 import fmapboard
 from fmapboard.checks import BUILT_IN
 from fmapboard.cli import main
 from fmapboard.cli.main import COMMON as COMMON_OF_VISUALIZE
 from fmapboard.formats import tags
-from fmapboard.health.verdict import Seen, judge
+from fmapboard.formats.checks import Seen
+from fmapboard.health.rules import group_of
+from fmapboard.health.verdict import judge
 from fmapboard.options import COMMON
 from fmapboard.render.palettes import PALETTES
 
@@ -31,7 +35,7 @@ def cells(page: str, column: int = 0) -> list[str]:
 
 
 def test_the_page_of_why_lists_the_keys_of_its_object() -> None:
-    written = judge("", [], Seen()).as_json()
+    written = judge("", [], Seen(), {}).as_json()
     assert cells("why.md") == [f"`{key}`" for key in (*written, "pictures")]
 
 
@@ -108,6 +112,20 @@ def test_the_page_of_tags_names_every_scalar_and_text() -> None:
     assert [tag for tag in whole if f"`{tag}" not in text] == []
 
 
+@pytest.mark.parametrize(
+    ("name", "made"), [("checks.md", checks_page), ("how_we_know.md", values_page)]
+)
+def test_the_pages_of_checks_and_values_are_those_made_from_the_rules(
+    name: str, made: Callable[[str], str]
+) -> None:
+    written = (DOCS / name).read_text()
+    assert written == made(written), "run PYTHONPATH=src python tests/helpers/check_pages.py"
+
+
+def test_the_page_of_checks_counts_them() -> None:
+    assert f"{len(BUILT_IN)} rules look for" in (DOCS / "checks.md").read_text()
+
+
 def test_the_page_of_checks_has_a_heading_for_each_built_in_check() -> None:
     headings = re.findall(r"^### (.*)$", (DOCS / "checks.md").read_text(), re.M)
     assert sorted(headings) == sorted(check.kind for check in BUILT_IN)
@@ -130,6 +148,8 @@ def test_the_docs_show_what_each_check_sees() -> None:
     """Some checks share a picture of a layer."""
     text = "".join(page.read_text() for page in PAGES)
     own = {"nonfinite", "exploding", "copied_channels", "uneven_upsampling", "saturated"}
-    shown = {check.kind for check in BUILT_IN if f"(pictures/check_{check.kind}.png)" in text}
-    assert shown | own == {check.kind for check in BUILT_IN}
+    without = {"one_prediction"}
+    groups = {group_of(check) for check in BUILT_IN}
+    shown = {group for group in groups if f"(pictures/check_{group}.png)" in text}
+    assert shown | own | without == groups
     assert all((DOCS / "pictures" / f"check_{kind}.png").is_file() for kind in shown)

@@ -8,13 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from fmapboard.checks import RunRecord, Series
+from fmapboard.checks import BUILT_IN, Finding, NotRecorded, RunRecord, Series
 from fmapboard.formats.overview import LayerFacts, OverviewStep
 from fmapboard.formats.training_facts import FirstNonfinite, TrainingFacts
+from fmapboard.health.evidence import Evidence
 from fmapboard.health.record import RateHistory
+from fmapboard.health.rules import group_of
 from fmapboard.health.table import COLUMNS, health_of
 
 STEPS = tuple(range(0, 80, 10))
+LAST = len(STEPS)
 HEALTHY = {
     "minimum": -1.0, "maximum": 1.0, "mean": 0.0, "std": 1.0, "nonfinite": 0.0, "constant": 0.0,
     "dead": 0.0, "dead_lasting": 0.0, "weights_change": 0.01, "values": 2048.0,
@@ -87,3 +90,70 @@ def record(
 def from_step(index: int, value: float, before: float) -> list[float]:
     """``before`` at the first ``index`` steps, ``value`` from there on."""
     return [before] * index + [value] * (len(STEPS) - index)
+
+
+def statistics(*rows: tuple[float, ...]) -> dict[str, list[float]]:
+    """Minimum, maximum, mean and standard deviation of channels, for ``first`` of `record`."""
+    names = ("minimum", "maximum", "mean", "std")
+    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+
+
+def gradients(first: float | list[float], layers: int = 6) -> dict[str, list[float]]:
+    """Gradient norms of 1 in all layers but the first two."""
+    values = first if isinstance(first, list) else [first] * LAST
+    norms = {f"gradient_norm/conv{i}.weight": [1.0] * LAST for i in range(2, layers)}
+    return {**norms, **{f"gradient_norm/conv{i}.weight": values for i in range(2)}}
+
+
+def updates(values: list[float]) -> dict[str, list[float]]:
+    """The same update ratios of the weights of six layers."""
+    return {f"update_ratio/conv{i}.weight": values for i in range(6)}
+
+
+def two_calls() -> list[LayerFacts]:
+    """Convolutions, of which one module ``act`` is the activation, called twice."""
+    return [
+        replace(layer(0), activation="act"),
+        replace(layer(1), label="act", layer="act"),
+        replace(layer(2), activation="act.call2"),
+        replace(layer(3), label="act.call2", layer="act", call=2),
+    ]
+
+
+class Rules:
+    """The built-in rules of a group, called as one check; those that others of it excuse are out.
+
+    Args:
+        group: such as ``"update_ratio"``.
+        **changed: thresholds, of the rules that have them.
+    """
+
+    def __init__(self, group: str, **changed: Any) -> None:
+        self.kind = group
+        self.rules = []
+        for rule in BUILT_IN:
+            if group_of(rule) == group:
+                own = {name: value for name, value in changed.items() if hasattr(rule, name)}
+                self.rules.append(replace(rule, **own))  # type: ignore[type-var]  # a dataclass
+        assert self.rules
+
+    def __call__(self, run: RunRecord) -> list[Finding]:
+        """What they find.
+
+        Raises:
+            NotRecorded: all of them lack a series.
+        """
+        evidence = Evidence(run)
+        found: dict[str, list[Finding]] = {}
+        missing: list[NotRecorded] = []
+        for rule in self.rules:
+            try:
+                found[rule.kind] = rule.findings(evidence)
+            except NotRecorded as error:
+                missing.append(error)
+        kinds = {kind for kind, every in found.items() if every}
+        excused = {rule.kind for rule in self.rules if kinds & set(rule.unless)}
+        left = [one for kind, every in found.items() if kind not in excused for one in every]
+        if len(missing) == len(self.rules):
+            raise missing[0]
+        return left

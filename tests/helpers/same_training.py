@@ -15,6 +15,7 @@ from torch.nn import functional
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 import fmapboard
+from fmapboard.formats.checks import unpack_checks
 from fmapboard.formats.tab_records import unpack
 from fmapboard.formats.tags import CHECKS, TRAINING_FACTS
 from fmapboard.formats.training_facts import unpack_training_facts
@@ -272,7 +273,7 @@ def _value(tag: str, plugin: str, proto: Any) -> Any:
     if tag.endswith(TRAINING_FACTS):
         return unpack_training_facts(values.tolist())
     if tag.endswith(CHECKS):
-        return values.tolist()
+        return unpack_checks(values.tolist()[0])
     if plugin == "scalars":
         return values.item()
     if plugin != "feature_maps":

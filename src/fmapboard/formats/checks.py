@@ -1,17 +1,16 @@
 """Stored format of what the checks found up to a step (series ``tags.CHECKS``): one JSON blob.
 
 It is an object with ``format``, ``findings``, a list of objects with the keys of `StoredFinding`,
-and, if there is something in them, ``not_checked`` and ``no_loss``, objects, and ``off``, a list
-(see `StoredChecks`). The first logged step has a record, so that it is known from then on what is
-off. Readers ignore keys that they do not know.
+and, if there is something in them, ``not_checked`` and ``seen``, objects, and ``off``, a list
+(see `StoredChecks`). Every logged step has a record, which is what all outlets show; without checks
+the first one, so that it is known that all are off. Readers ignore keys that they do not know.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from itertools import islice
 from typing import Any, Literal
 
 from fmapboard.formats.tab_records import read_json, reading, stored, typed, write_json
@@ -37,6 +36,83 @@ class StoredFinding:
     since_step: int | None = None
     value: float | None = None
     follows: str = ""
+    docs: str = ""
+    picture: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LargestUpdate:
+    """The largest update ratio of a run.
+
+    Attributes:
+        parameter: its name.
+        step: of the optimizer.
+        value: |Δw| / |w|.
+    """
+
+    parameter: str
+    step: int
+    value: float
+
+
+Ends = tuple[tuple[int, float], ...]
+"""The first and the last (step, value) of a number; the only one, or none."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutputProgress:
+    """How an output of the network has changed over the logged steps.
+
+    Attributes:
+        name: of the output, behind that of its model; "" for the only one.
+        loss: its loss, where it is known.
+        accuracy: share of right answers, 0 to 1, where it is known.
+        spread: (standard deviation over the images) / (mean magnitude).
+        classes: number of classes; None if its loss is not over classes.
+        guess: the loss of an answer that does not depend on the input: the entropy of the labels;
+            None if it is not known.
+        late: median of the losses in the second half of the run; None if too few are known.
+        learns: the loss has fallen, below that of guessing; None if it is not known.
+    """
+
+    name: str
+    loss: Ends = ()
+    accuracy: Ends = ()
+    spread: Ends = ()
+    classes: int | None = None
+    guess: float | None = None
+    late: float | None = None
+    learns: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the checks of a run looked at, and the numbers that every verdict shows.
+
+    Attributes:
+        layers: number of layers.
+        steps: number of logged steps.
+        last_step: the newest one; None if none is known.
+        is_of_images: each step is another image.
+        usual_update: median of |Δw| / |w| over all weights and steps; None if none is known.
+        largest_update: the largest of all parameters; None if none is known.
+        outputs: those of which something is known.
+        rates: lowest and highest learning rate at the newest step; None if they are not known.
+        batch: number of images of the newest batch; None if it is not known.
+        no_loss: name of an output, behind that of its model -> why its loss is not known, one of
+            `training_facts.NoLoss`.
+    """
+
+    layers: int = 0
+    steps: int = 0
+    last_step: int | None = None
+    is_of_images: bool = False
+    usual_update: float | None = None
+    largest_update: LargestUpdate | None = None
+    outputs: tuple[OutputProgress, ...] = ()
+    rates: tuple[float, float] | None = None
+    batch: int | None = None
+    no_loss: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,31 +123,27 @@ class StoredChecks:
         findings: what they found.
         not_checked: kind of a check that says nothing of the run -> why; None if it is not known.
         off: kinds of the built-in checks that were switched off.
-        no_loss: name of an output, behind that of its model -> why its loss is not known, one of
-            `training_facts.NoLoss`.
+        seen: what they looked at; None if no check ran, and in records of earlier writers.
     """
 
     findings: tuple[StoredFinding, ...] = ()
     not_checked: Mapping[str, str] | None = None
     off: tuple[str, ...] = ()
-    no_loss: Mapping[str, str] = field(default_factory=dict)
+    seen: Seen | None = None
 
 
 _STORED_AS = {"class_": "class", "since_step": "since"}
 _NAMES = [entry.name for entry in fields(StoredFinding)]
 _KEYS = {name: _STORED_AS.get(name, name) for name in _NAMES}
 """Field -> its key in the blob."""
+_ABSENT = {"follows": "", "docs": "", "picture": ""}
+"""Keys that records of earlier writers lack."""
 
 
-def pack_checks(
-    findings: Iterable[StoredFinding],
-    not_checked: Mapping[str, str] | None = None,
-    off: Collection[str] = (),
-    no_loss: Mapping[str, str] | None = None,
-) -> tuple[bytes, ...]:
+def pack_checks(checks: StoredChecks) -> tuple[bytes, ...]:
     """The blob of a record; of each finding, the fields of `StoredFinding` are stored."""
     listed = []
-    for finding in islice(findings, _MAX_FINDINGS):
+    for finding in checks.findings[:_MAX_FINDINGS]:
         parameters = finding.parameters[:MAX_NAMES]
         value = finding.value
         if value is not None:
@@ -82,12 +154,12 @@ def pack_checks(
             entry[key] = stored(getattr(kept, name))
         listed.append(entry)
     record: dict[str, Any] = {"findings": listed}
-    if not_checked is not None:
-        record["not_checked"] = stored(dict(not_checked))
-    if off:
-        record["off"] = list(off)
-    if no_loss:
-        record["no_loss"] = stored(dict(no_loss))
+    if checks.not_checked is not None:
+        record["not_checked"] = stored(dict(checks.not_checked))
+    if checks.off:
+        record["off"] = list(checks.off)
+    if checks.seen is not None:
+        record["seen"] = stored(checks.seen)
     return (write_json(record),)
 
 
@@ -104,13 +176,9 @@ def unpack_checks(blob: bytes | None) -> StoredChecks:
             raise TypeError(f"expected a list of at most {_MAX_FINDINGS} findings")
         found = []
         for raw in listed:
-            entry = {"follows": "", **raw}  # missing in records of earlier writers
+            entry = {**_ABSENT, **raw}
             by_field = {name: entry[key] for name, key in _KEYS.items()}
             found.append(typed(StoredFinding, by_field))
-        known = {
-            "not_checked": whole.get("not_checked"),
-            "off": whole.get("off", []),
-            "no_loss": whole.get("no_loss", {}),
-        }
-        checks: StoredChecks = typed(StoredChecks, known)
+        others = {name: whole[name] for name in ("not_checked", "off", "seen") if name in whole}
+        checks: StoredChecks = typed(StoredChecks, others)
         return replace(checks, findings=tuple(found))

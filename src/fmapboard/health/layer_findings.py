@@ -199,7 +199,7 @@ def first_nonfinite(table: HealthTable) -> NonfiniteLayer | None:
     if not spells:
         return None
     first = spells[0]
-    more = len(spells) - 1
+    more = len(_without_followers(table, spells)) - 1
     where = f"first in {_named(table, first.row)}{further(more)}"
     return NonfiniteLayer(
         label=table.rows[first.row].facts.label,
@@ -217,7 +217,8 @@ def _recorded_first(
     """The finding for the first non-finite value that `watch` wrote a text about."""
     row = table.index(first.name, first.label)
     own = next((spell for spell in spells if spell.row == row), None)
-    more = len(spells) if own is None else len(spells) - 1
+    apart = _without_followers(table, spells)
+    more = len(apart) if own is None else len(apart) - 1
     where = f"the {first.where}"
     if row is not None:
         tensor = "" if first.place == "feature_maps" else f"the {first.tensor} of "

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from fmapboard.errors import FmapboardError, error_text, nearby
 from fmapboard.formats import tags
+from fmapboard.formats.checks import StoredChecks
 from fmapboard.health.record import GROUPS, RecordBuilder, RunRecord, is_read
 from fmapboard.health.run import record_as_live
 from fmapboard.runs.find import run_directories
@@ -29,12 +31,14 @@ class RunFiles:
     Attributes:
         path: the directory.
         records: one record per watched model.
+        stored: name of a model -> what the checks said last while it was logged.
         problems: what could not be read, in words.
         is_read: False if no event could be read.
     """
 
     path: Path
     records: list[RunRecord]
+    stored: Mapping[str, StoredChecks] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     is_read: bool = True
 
@@ -64,7 +68,9 @@ def read_runs(path: Path) -> list[RunFiles]:
         why = f" ({runs[0].problems[0]})" if runs[0].problems else ""
         nothing = f"{runs[0].path}: nothing in it was logged by fmapboard{why}"
         raise UnreadableRun(f"{nothing}{_GIVE}, after its first logged step")
-    hidden = [RunFiles(Path(error.filename), [], [str(error.strerror)]) for error in unlisted]
+    hidden = []
+    for error in unlisted:
+        hidden.append(RunFiles(Path(error.filename), [], problems=[str(error.strerror)]))
     return [run for run in runs if run.records or not run.is_read] + hidden
 
 
@@ -73,7 +79,7 @@ def _read(path: Path) -> RunFiles:
     try:
         return _records_of(path)
     except Exception as error:
-        return RunFiles(path, [], [error_text(error)], is_read=False)
+        return RunFiles(path, [], problems=[error_text(error)], is_read=False)
 
 
 def _records_of(path: Path) -> RunFiles:
@@ -90,10 +96,11 @@ def _records_of(path: Path) -> RunFiles:
                 builder.add_blobs(datum.step, tag, log.strings(datum))
             elif datum.number is not None:
                 builder.add_scalar(datum.step, tag, datum.number)
+    stored = {name: builder.stored_checks() for name, builder in builders.items()}
     problems = list(log.problems)
     for builder in builders.values():
         if builder.errors:
             step, why = min(builder.errors.items())
             problems.append(f"{len(builder.errors)} records, the first at step {step}: {why}")
     records = [record_as_live(builder) for _, builder in sorted(builders.items())]
-    return RunFiles(path, records, problems, is_read=log.started is not None)
+    return RunFiles(path, records, stored, problems, is_read=log.started is not None)

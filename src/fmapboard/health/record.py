@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from itertools import islice
-from typing import ClassVar, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from fmapboard.formats import tags
-from fmapboard.formats.checks import unpack_checks
+from fmapboard.formats.checks import StoredChecks, unpack_checks
 from fmapboard.formats.overview import OverviewStep, unpack_overview
 from fmapboard.formats.tab_records import Floats, FormatError, unpack
 from fmapboard.formats.training_facts import (
     FirstNonfinite,
-    OutputFacts,
     TrainingFacts,
     unpack_nonfinite,
     unpack_training_facts,
 )
+from fmapboard.health import thresholds
 from fmapboard.health.finding import Finding
 from fmapboard.health.table import HealthRow, HealthTable, health_of
 
@@ -47,12 +45,6 @@ class Series(NamedTuple):
     values: Floats
 
 
-VANISHED = 1e-4
-"""Share of its highest value below which a learning rate has vanished."""
-REDUCED = 5e-3
-"""Share of its highest value below which a learning rate is next to nothing."""
-
-
 class LowRate(NamedTuple):
     """The newest steps at which a learning rate is below a share of its highest value.
 
@@ -73,8 +65,8 @@ class RateHistory(NamedTuple):
         last: the newest step.
         rate: at the newest step.
         peak: the highest so far.
-        low: `VANISHED` and `REDUCED`, if the newest step is below it times the peak -> the newest
-            steps that all are.
+        low: `thresholds.RATE_VANISHED` and ``RATE_REDUCED``, if the newest step is below it times
+            the peak -> the newest steps that all are.
     """
 
     first: int
@@ -87,7 +79,7 @@ class RateHistory(NamedTuple):
         """The history with a later step."""
         peak = max(self.peak, rate)
         low: dict[float, LowRate] = {}
-        for share in (VANISHED, REDUCED):
+        for share in (thresholds.RATE_VANISHED.value, thresholds.RATE_REDUCED.value):
             # Four divisions by 10 end at 1e-4, give or take rounding.
             if rate < 0.99 * share * peak:
                 before = self.low.get(share, LowRate(step, 0))
@@ -191,75 +183,6 @@ class RunRecord:
         return [row for row in rows if row.facts.kernel_shape and row.facts.call == 1]
 
 
-def over_steps(series: Iterable[Series]) -> tuple[Steps, Floats]:
-    """The steps of any of several series [S], and their values at these, [S, series].
-
-    The values are NaN where a series has none.
-    """
-    listed = list(series)
-    steps = np.unique(np.concatenate([own_steps for own_steps, _ in listed]))
-    values = np.full((len(steps), len(listed)), np.nan)
-    for column, (own_steps, own_values) in enumerate(listed):
-        values[np.searchsorted(steps, own_steps), column] = own_values
-    return steps, values
-
-
-def losses_of(record: RunRecord) -> list[list[float]]:
-    """The losses of each output, where they are known at four logged steps or more.
-
-    That of the first step too, if it was certain only later.
-    """
-    known: dict[str, list[float]] = {}
-    for facts in record.facts.values():
-        for output in facts.outputs:
-            if output.loss is None:
-                continue
-            losses = known.setdefault(output.name, [])
-            if output.held is not None and output.held.loss is not None:
-                losses.append(output.held.loss)
-            losses.append(output.loss)
-    return [losses for losses in known.values() if len(losses) > 3]
-
-
-def stays(losses: Sequence[float], share: float = 0.95) -> bool:
-    """True if a loss that is known at two steps or more never fell to this share of the first."""
-    return len(losses) > 1 and min(losses[1:]) > share * losses[0] > 0
-
-
-def first_outputs(record: RunRecord) -> Sequence[OutputFacts]:
-    """The outputs at the first logged step, if they are known."""
-    return next(iter(record.facts.values())).outputs if record.facts else ()
-
-
-def largest_output(record: RunRecord) -> float:
-    """The largest magnitude that an output [N, C] reaches with both signs at the first logged step.
-
-    0 if it is not known. Outputs of one sign, such as distances or pixels, may well be large.
-    """
-    sizes = [
-        min(-output.low, output.high)
-        for output in first_outputs(record)
-        if len(output.shape) == 2 and output.shape[1] > 1
-    ]
-    return max(sizes, default=0.0)
-
-
-def falls(record: RunRecord, below: float = math.inf) -> bool:
-    """True if losses are known that start below a value, and end at four fifths or less."""
-    every = losses_of(record)
-    for losses in every:
-        has_fallen = losses[0] < below and losses[-1] < 0.8 * losses[0]
-        if not has_fallen:
-            return False
-    return bool(every)
-
-
-def has_zero_gradient(record: RunRecord, parameter: str) -> bool:
-    """True if the gradient of a parameter is known to be zero at every logged step."""
-    norms = record.scalars.get(tags.GRADIENT_NORM, {}).get(parameter)
-    return norms is not None and bool((norms.values == 0).all())
-
-
 class Check(Protocol):
     """Looks for one kind of fault in a run.
 
@@ -286,32 +209,6 @@ class Check(Protocol):
             NotRecorded: the run lacks a series that the check reads.
         """
         ...
-
-
-class BuiltInCheck(ABC):
-    """A built-in check: a `Check` that yields its findings, which are of its own kind.
-
-    Attributes:
-        unless: kinds of other checks: if one of them finds something, that is the cause, and
-            `run_checks` leaves out what this check finds.
-    """
-
-    __slots__ = ()
-    kind: ClassVar[str]
-    unless: ClassVar[tuple[str, ...]] = ()
-
-    def __call__(self, record: RunRecord) -> Sequence[Finding]:
-        """See `Check`."""
-        return [replace(found, kind=self.kind) for found in self._found(record)]
-
-    @abstractmethod
-    def _found(self, record: RunRecord) -> Iterator[Finding]:
-        """What is wrong."""
-
-
-def first_of(findings: Iterable[Finding | None]) -> Iterator[Finding]:
-    """The first finding that is not None, if there is one; those behind it are not computed."""
-    return islice((found for found in findings if found is not None), 1)
 
 
 GROUPS = frozenset({tags.GRADIENT_NORM, tags.UPDATE_RATIO, tags.BATCHNORM_GAP, tags.LEARNING_RATE})
@@ -367,7 +264,7 @@ class RecordBuilder:
         self._first: dict[str, tuple[int, dict[str, Floats]]] = {}
         self._nonfinite: dict[int, FirstNonfinite] = {}
         self._rates: dict[str, RateHistory] = {}
-        self._off: dict[int, tuple[str, ...]] = {}
+        self._checks: dict[int, bytes | None] = {}
         self._is_thinned = False
         self.errors: dict[int, str] = {}
         """Step -> why a record of it cannot be read."""
@@ -412,7 +309,7 @@ class RecordBuilder:
             elif tag == tags.FIRST_NONFINITE_RECORD:
                 self._nonfinite[step] = unpack_nonfinite(blobs, self._name)
             elif tag == tags.CHECKS:
-                self._off[step] = unpack_checks(blobs[0] if blobs else None).off
+                self._checks[step] = blobs[0] if blobs else None
             elif tag in _SERIES:
                 self._at(step).overview = unpack_overview(blobs)
             else:
@@ -427,10 +324,19 @@ class RecordBuilder:
         builder._first = dict(self._first)
         builder._nonfinite = dict(self._nonfinite)
         builder._rates = dict(self._rates)
-        builder._off = dict(self._off)
+        builder._checks = dict(self._checks)
         builder.errors = dict(self.errors)
         builder._is_thinned = self._is_thinned
         return builder
+
+    def stored_checks(self) -> StoredChecks:
+        """What the checks said last while the run was logged; damaged records go to ``errors``."""
+        for step in sorted(self._checks, reverse=True):
+            try:
+                return unpack_checks(self._checks[step])
+            except FormatError as error:
+                self.errors[step] = str(error)
+        return StoredChecks()
 
     def record(self) -> RunRecord:
         """What was collected so far and not dropped."""
@@ -457,7 +363,7 @@ class RecordBuilder:
             network_input=inputs,
             rates=dict(self._rates),
             is_thinned=self._is_thinned,
-            off=frozenset(self._off[max(self._off)] if self._off else ()),
+            off=frozenset(self.stored_checks().off),
         )
 
     def thin(self, begins: Set[int | None]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
 # ``numpy.median`` imports it. On the worker thread, a process that is forked meanwhile, such as a
@@ -12,83 +12,68 @@ import numpy.ma  # noqa: F401
 
 from fmapboard.errors import ConfigurationError, closest, error_text, log
 from fmapboard.formats import tags
-from fmapboard.formats.checks import pack_checks
-from fmapboard.health.checks import layers, loop, nonfinite, outputs, weights
-from fmapboard.health.finding import Finding, by_cause
+from fmapboard.formats.checks import Seen, StoredChecks, pack_checks
+from fmapboard.health.causes import by_cause
+from fmapboard.health.evidence import Evidence
+from fmapboard.health.finding import Finding
+from fmapboard.health.progress import seen_in
 from fmapboard.health.record import (
     GROUPS,
-    BuiltInCheck,
     Check,
     NotRecorded,
     RecordBuilder,
     RunRecord,
     is_read,
 )
+from fmapboard.health.rule import Rule
+from fmapboard.health.rules import BUILT_IN, group_of
 from fmapboard.records import LoggedStep, TabRecord
 
 Checks: TypeAlias = bool | Mapping[str, bool | Check] | Sequence[Check]
 """What ``checks=`` of ``watch`` takes (see `chosen`)."""
-BUILT_IN: tuple[Check, ...] = (
-    loop.NotInOptimizerCheck(), loop.GradientsNotClearedCheck(), loop.EvalModeCheck(),
-    loop.ConstantImagesCheck(), loop.IdenticalImagesCheck(), nonfinite.NonfiniteCheck(),
-    weights.UnchangedWeightsCheck(), layers.DeadCheck(), layers.VanishingCheck(),
-    layers.ExplodingCheck(), weights.UpdateRatioCheck(), weights.BatchnormGapCheck(),
-    layers.CopiedChannelsCheck(), loop.InputScaleCheck(), layers.UnevenUpsamplingCheck(),
-    loop.SameBatchCheck(), loop.NeverCalledCheck(), loop.RateVanishedCheck(),
-    layers.SaturatedCheck(), layers.DropoutHighCheck(), weights.BatchnormSmallBatchCheck(),
-    outputs.DoubleSoftmaxCheck(), outputs.ProbabilitiesIntoLossCheck(), outputs.LossClimbedCheck(),
-    outputs.ConstantOutputCheck(), outputs.OneLabelCheck(), outputs.SortedLabelsCheck(),
-    outputs.UnusedClassesCheck(), outputs.InitialLossCheck(),
-)  # fmt: skip
-"""Every built-in check."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What the checks said of one model.
+    """The judgement on one model: what ran, what was off, what was found and what was seen.
+
+    It is stored at each logged step (`stored_as`), and every outlet shows what was stored last.
 
     Attributes:
-        record: what they read.
+        name: name of the model, as in ``watch(name=...)``; "" for none.
         findings: ordered by cause, each cause followed by its consequences (`causes.by_cause`).
-        not_recorded: kind of a check -> what the run lacks for it.
+        seen: what was looked at, and whether the run learns.
+        not_checked: kind of a check that says nothing of the run -> why, in words.
         failed: kind of a check -> the error that it raised; ``"causes"`` -> that of the order by
             cause, without which the findings are in the order of the checks.
         off: kinds of the built-in checks that did not run.
     """
 
-    record: RunRecord
+    name: str
     findings: tuple[Finding, ...]
-    not_recorded: Mapping[str, str]
-    failed: Mapping[str, str]
+    seen: Seen
+    not_checked: Mapping[str, str]
+    failed: Mapping[str, str] = field(default_factory=dict)
     off: tuple[str, ...] = ()
 
     @property
-    def not_checked(self) -> dict[str, str]:
-        """Kind of a check that says nothing of the run -> why, in words."""
-        reasons = {kind: f"needs {why}" for kind, why in self.not_recorded.items()}
-        for kind, error in self.failed.items():
-            reasons[kind] = f"failed: {error}"
-        reasons.update(switched_off(self.off))
-        return reasons
-
-    @property
-    def no_loss(self) -> dict[str, str]:
-        """Name of an output, behind that of its model -> why no loss was read at the newest step.
-
-        See `formats.training_facts.NoLoss`.
-        """
-        if not self.record.facts:
-            return {}
-        newest = list(self.record.facts.values())[-1]
-        found = {}
-        for output, why in newest.no_loss.items():
-            found[": ".join(filter(None, (self.record.name, output)))] = why
-        return found
+    def stored(self) -> StoredChecks:
+        """What is stored of it."""
+        return StoredChecks(self.findings, self.not_checked, self.off, self.seen)
 
 
-def kinds_text(kinds: Sequence[str]) -> str:
-    """Kinds of checks in a sentence."""
-    return "all checks" if len(kinds) == len(BUILT_IN) else ", ".join(kinds)
+def report_of(name: str, stored: StoredChecks) -> Report | None:
+    """The judgement that was stored of a model; None if none was."""
+    if stored.seen is None and stored.not_checked is None:
+        return None
+    findings = [Finding(**asdict(finding), model=name) for finding in stored.findings]
+    return Report(
+        name,
+        by_cause(findings),
+        stored.seen or Seen(),
+        {**(stored.not_checked or {}), **switched_off(stored.off)},
+        off=stored.off,
+    )
 
 
 def switched_off(kinds: Iterable[str]) -> dict[str, str]:
@@ -109,25 +94,30 @@ def run_checks(record: RunRecord, checks: Sequence[Check] | None = None) -> Repo
     off = off_in(checks)
     record = replace(record, off=frozenset(off))
     found: list[Finding] = []
-    lacking: dict[str, str] = {}
+    not_checked: dict[str, str] = {}
     failed: dict[str, str] = {}
+    evidence = Evidence(record)
     for check in checks:
         try:
-            found += [
-                replace(finding, kind=finding.kind or check.kind, model=record.name)
-                for finding in check(record)
-            ]
+            if isinstance(check, Rule):
+                found += check.findings(evidence)
+            else:
+                found += [replace(f, kind=f.kind or check.kind) for f in check(record)]
         except NotRecorded as missing:
-            lacking[check.kind] = str(missing)
+            not_checked[check.kind] = f"needs {missing}"
         except Exception as error:
             failed[check.kind] = error_text(error).partition("\n")[0]
+            not_checked[check.kind] = f"failed: {failed[check.kind]}"
     found = _without_excused(found, checks)
+    found = [replace(finding, model=record.name) for finding in found]
     try:
         ordered = by_cause(found)
     except Exception as error:
         failed["causes"] = error_text(error).partition("\n")[0]
+        not_checked["causes"] = f"failed: {failed['causes']}"
         ordered = tuple(found)
-    return Report(record, ordered, lacking, failed, off)
+    not_checked.update(switched_off(off))
+    return Report(record.name, ordered, seen_in(evidence), not_checked, failed, off)
 
 
 def off_in(checks: Sequence[Check]) -> tuple[str, ...]:
@@ -142,7 +132,7 @@ def _without_excused(found: Sequence[Finding], checks: Sequence[Check]) -> list[
     excused = {
         check.kind
         for check in checks
-        if isinstance(check, BuiltInCheck) and kinds.intersection(check.unless)
+        if isinstance(check, Rule) and kinds.intersection(check.unless)
     }
     return [finding for finding in found if finding.kind not in excused]
 
@@ -161,8 +151,8 @@ def chosen(checks: Any) -> tuple[Check, ...]:
     """The checks that ``checks=`` of ``watch`` asks for.
 
     Example:
-        >>> [check.kind for check in chosen({"dead": False})][7]
-        'vanishing'
+        >>> [check.kind for check in chosen({"input_scale": False})][:4]
+        ['constant_images', 'identical_images', 'repeated_images', 'same_batch']
 
     Args:
         checks: True for the built-in ones, False for none; a mapping that replaces built-in ones by
@@ -186,18 +176,28 @@ def chosen(checks: Any) -> tuple[Check, ...]:
 
 
 def _changed(changes: Mapping[Any, Any]) -> tuple[Check, ...]:
-    """The built-in checks with some of them replaced or silenced, and others added."""
-    by_kind: dict[str, Check] = {check.kind: check for check in BUILT_IN}
-    for kind, change in changes.items():
-        is_new = kind not in by_kind
-        if is_new and (isinstance(change, bool) or not isinstance(kind, str)):
-            near = closest(str(kind), by_kind) or "; `fmapboard docs checks` lists them"
-            raise ConfigurationError(f"checks: no check {kind!r}{near}")
-        if change is False:
-            del by_kind[kind]
-        elif change is not True:
-            by_kind[kind] = _checked(change)
-    return tuple(by_kind.values())
+    """The built-in checks with some of them replaced or silenced, and others added.
+
+    A change of a group is one of all of its rules.
+    """
+    checks: list[Check] = list(BUILT_IN)
+    for name, change in changes.items():
+        meant = [check for check in checks if name in (check.kind, group_of(check))]
+        is_known = bool(meant) or name in _NAMES
+        if not is_known and (isinstance(change, bool) or not isinstance(name, str)):
+            near = closest(str(name), _NAMES) or "; `fmapboard docs checks` lists them"
+            raise ConfigurationError(f"checks: no check {name!r}{near}")
+        if change is True:
+            continue
+        place = checks.index(meant[0]) if meant else len(checks)
+        checks = [check for check in checks if check not in meant]
+        if change is not False:
+            checks.insert(place, _checked(change))
+    return tuple(checks)
+
+
+_NAMES = {name: None for check in BUILT_IN for name in (check.kind, group_of(check))}
+"""Kinds and groups of the built-in checks."""
 
 
 def _checked(check: Any) -> Check:
@@ -232,29 +232,31 @@ class LiveState:
 
     Attributes:
         record: what was collected of the steps.
-        blobs: the findings that were stored last; None before the first step.
-        report: what the checks said last; None before the first step.
+        report: what the checks said last; None before the first step, and without checks.
         begins: steps since which something is wrong.
+        written: the findings of the last text.
         reported: which findings are in the log.
         new: findings that the last step is the first to have, to be logged when it is stored.
+        is_begun: without checks, the record of the first step is stored.
     """
 
     record: RecordBuilder
-    blobs: tuple[bytes, ...] | None = None
     report: Report | None = None
     begins: frozenset[int | None] = frozenset()
+    written: tuple[Finding, ...] = ()
     reported: frozenset[Reported] = frozenset()
     new: tuple[Finding, ...] = ()
+    is_begun: bool = False
 
 
 class LiveChecks:
     """Runs checks over the steps of one logger; used by one thread at a time.
 
     They run at every logged step, over the record that `RecordBuilder` would collect of the run's
-    files. Whenever they say something else than at the step before, a record of the tab and a text
-    of TensorBoard hold all findings. The first step has a record in any case, which says what is
-    off. The log has each finding once: warnings at level WARNING of the logger ``fmapboard``, notes
-    at level INFO.
+    files, and what they say is stored with it. Whenever they find something else than at the step
+    before, a text of TensorBoard holds all findings. Without checks the first step has a record,
+    which says that all are off. The log has each finding once: warnings at level WARNING of the
+    logger ``fmapboard``, notes at level INFO.
 
     Args:
         checks: the checks; if there are none, only the record of the first step is made.
@@ -276,10 +278,7 @@ class LiveChecks:
         return self._state.report
 
     def __call__(self, step: LoggedStep) -> tuple[LiveState, LoggedStep]:
-        """What ``stored`` takes, and the step with what the checks say of the run up to it.
-
-        The step is returned as it is if they say the same as before.
-        """
+        """What ``stored`` takes, and the step with what the checks say of the run up to it."""
         before = self._state
         if not self._checks:
             return self._with_off(before, step)
@@ -288,32 +287,28 @@ class LiveChecks:
         for kind, error in report.failed.items():
             self._failed(kind, error)
         findings = report.findings
-        blobs = pack_checks(findings)
-        begins = _begins(report)
-        state = replace(before, record=record, blobs=blobs, report=report, begins=begins, new=())
-        if blobs == before.blobs:
+        state = LiveState(record, report, _begins(report), before.written, before.reported)
+        blobs = pack_checks(report.stored)
+        records = (*step.records, TabRecord(self._prefix + tags.CHECKS, blobs))
+        step = replace(step, records=records)
+        if findings == before.written:
             return state, step
-        if not findings and before.blobs is None:
-            return self._with_off(state, step)
-        state = _with_new(state, findings)
-        stored = pack_checks(findings, report.not_checked, self.off, report.no_loss)
-        records = (*step.records, TabRecord(self._prefix + tags.CHECKS, stored))
         text = "\n".join(map(_text_line, findings)) or "Nothing is found any more."
         texts = {**step.texts, self._prefix + tags.CHECKS_TEXT: text}
-        return state, replace(step, records=records, texts=texts)
+        state = replace(state, written=findings)
+        return _with_new(state, findings), replace(step, texts=texts)
 
     def _with_off(self, state: LiveState, step: LoggedStep) -> tuple[LiveState, LoggedStep]:
         """The first step with the record that says what is off; any other one as it is."""
-        if self._state.blobs is not None:
+        if state.is_begun:
             return state, step
-        state = replace(state, blobs=pack_checks(()))
-        stored = pack_checks((), off=self.off)
+        stored = pack_checks(StoredChecks(off=self.off))
         records = (*step.records, TabRecord(self._prefix + tags.CHECKS, stored))
-        return state, replace(step, records=records)
+        return replace(state, is_begun=True), replace(step, records=records)
 
     def unstored(self, state: LiveState) -> LiveState:
         """The state if the step is stored without what the checks say of it."""
-        return replace(state, blobs=self._state.blobs)
+        return replace(state, written=self._state.written)
 
     def stored(self, state: LiveState, step: int) -> None:
         """Go on from a step that has been written, and log what it is the first to have."""

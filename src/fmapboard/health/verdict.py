@@ -1,157 +1,29 @@
-"""Why a run does not learn: of its findings the root cause, with evidence and the next step."""
+"""Why a run is as it is: whether it learns, the root cause of what is wrong, and the next step."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from statistics import median
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from fmapboard.formats import tags
-from fmapboard.formats.training_facts import NoLoss, OutputFacts
-from fmapboard.health.finding import Cause, Finding, causes_of, percent
-from fmapboard.health.record import FIRST_STEPS, LAST_STEPS, stays
-from fmapboard.health.run import Report, kinds_text
-from fmapboard.health.table import HealthTable
+from fmapboard.formats.checks import Ends, OutputProgress, Seen
+from fmapboard.formats.training_facts import NoLoss
+from fmapboard.health import thresholds
+from fmapboard.health.causes import Cause, causes_of
+from fmapboard.health.finding import Finding, percent, times
+from fmapboard.health.progress import learns
+from fmapboard.health.rules import kinds_text
 
-
-class Update(NamedTuple):
-    """One value of an update ratio.
-
-    Attributes:
-        tag: of the scalar.
-        step: of the optimizer.
-        value: |Δw| / |w|.
-    """
-
-    tag: str
-    step: int
-    value: float
-
-
-Curve = Sequence[tuple[int, float]]
-"""A number at logged steps, ascending."""
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What the checks of a run looked at, and the numbers that every verdict shows.
-
-    Attributes:
-        layers: number of layers of all models.
-        steps: number of logged steps.
-        last_step: the newest one; None if none is known.
-        is_of_images: each step is another image.
-        updates: those for which `is_update_of_weights` holds.
-        curves: tag, one for which `is_of_output` holds -> its values.
-        not_checked: kind of a check that could not run -> why, in words; None if it is not known.
-        no_loss: name of an output, behind that of its model -> why its loss is not known, one of
-            `formats.training_facts.NoLoss`.
-    """
-
-    layers: int = 0
-    steps: int = 0
-    last_step: int | None = None
-    is_of_images: bool = False
-    updates: Sequence[Update] = ()
-    curves: Mapping[str, Curve] = field(default_factory=dict)
-    not_checked: Mapping[str, str] | None = None
-    no_loss: Mapping[str, str] = field(default_factory=dict)
-
-
-def is_update_of_weights(tag: str) -> bool:
-    """True for the update ratios of weights; biases, which may start at 0, say nothing."""
-    group, _, parameter = tags.split(tag)[1].partition("/")
-    return group == tags.UPDATE_RATIO and parameter.rpartition(".")[2] == "weight"
-
-
-def is_of_output(tag: str) -> bool:
-    """True for the scalars of the loss and of the output that a verdict shows."""
-    return _base(tag) is not None
-
-
-def _base(tag: str) -> str | None:
-    """The tag without the names of the model and the output; None for other scalars."""
-    own = f"{tags.split(tag)[1]}/"
-    for base in _OF_OUTPUT:
-        if own.startswith(f"{base}/"):
-            return base
-    return None
-
-
-def as_checked(updates: Sequence[Update], begins: Collection[int | None]) -> list[Update]:
-    """The updates at the steps that the checks see in the end; see `health.record.FIRST_STEPS`."""
-    steps = sorted({update.step for update in updates})
-    kept = {*steps[:FIRST_STEPS], *steps[-LAST_STEPS:], *begins}
-    return [update for update in updates if update.step in kept]
-
-
-def seen_in(reports: Sequence[Report]) -> Seen:
-    """What the checks of a run's models looked at."""
-    tables: list[HealthTable] = []
-    updates: list[Update] = []
-    curves: dict[str, list[tuple[int, float]]] = {}
-    not_checked: dict[str, str] = {}
-    no_loss: dict[str, str] = {}
-    for report in reports:
-        record = report.record
-        no_loss.update(report.no_loss)
-        prefix = tags.prefix(record.name)
-        not_checked.update(report.not_checked)
-        if record.health is not None:
-            tables.append(record.health)
-        for name, series in record.scalars.get(tags.UPDATE_RATIO, {}).items():
-            tag = f"{prefix}{tags.of(tags.UPDATE_RATIO, name)}"
-            if is_update_of_weights(tag):
-                points = zip(series.steps.tolist(), series.values.tolist(), strict=True)
-                updates += [Update(tag, step, value) for step, value in points]
-        for step, facts in record.facts.items():
-            for tag, at, value in _of_outputs(step, facts.outputs):
-                curves.setdefault(f"{prefix}{tag}", []).append((at, value))
-    return Seen(
-        layers=sum(len(table.rows) for table in tables),
-        steps=max((table.written for table in tables), default=0),
-        last_step=max((table.steps[-1] for table in tables if table.steps), default=None),
-        is_of_images=any(table.is_of_images for table in tables),
-        updates=updates,
-        curves={tag: sorted(points) for tag, points in curves.items()},
-        not_checked=not_checked,
-        no_loss=no_loss,
-    )
-
-
-def _of_outputs(step: int, outputs: Iterable[OutputFacts]) -> Iterator[tuple[str, int, float]]:
-    """The scalars of outputs, as tag, step and value."""
-    for output in outputs:
-        loss = tags.LOSS_GIVEN if output.given else tags.LOSS_READ
-        values = [
-            (loss, step, output.loss),
-            (tags.ACCURACY, step, output.accuracy),
-            (tags.OUTPUT_SPREAD, step, output.spread),
-        ]
-        held = output.held
-        if held is not None:
-            values.append((loss, held.step, held.loss))
-            values.append((tags.ACCURACY, held.step, held.accuracy))
-        name = f"/{output.name}" if output.name else ""
-        for base, at, value in values:
-            if value is not None:
-                yield f"{base}{name}", at, value
-
-
-_OF_OUTPUT = {
-    tags.LOSS_READ: "loss",
-    tags.LOSS_GIVEN: "loss",
-    tags.ACCURACY: "share of right answers",
-    tags.OUTPUT_SPREAD: "spread of the output",
-}
-"""Tag of a scalar, behind which the name of the output may stand -> what it is called."""
+State = Literal["fault", "suspicion", "does not learn", "not known", "learns"]
+"""``fault``: a warning was found; ``suspicion``: notes only; otherwise nothing was found, and the
+loss is known and did not fall, is not known, or is known and fell."""
+WORST_FIRST: tuple[State, ...] = ("fault", "suspicion", "does not learn", "not known", "learns")
 MOST_LINES = 15
 MOST_CHARACTERS = 2400
 """Limits of the text about a run."""
 _SHOWN = 2
-"""Maximum number of consequences, of further causes, and of reasons that the text names."""
+"""Maximum number of consequences, of further causes, of outputs and of reasons in the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,21 +34,30 @@ class Verdict:
         run: its name or path.
         causes: see `causes_of`.
         seen: what it was looked through for.
+        not_checked: kind of a check that says nothing of the run -> why, in words.
     """
 
     run: str
     causes: Sequence[Cause]
     seen: Seen
+    not_checked: Mapping[str, str]
 
     @property
-    def verdict(self) -> Literal["fault", "suspicion", "nothing found"]:
-        """``fault`` if there is a warning, ``suspicion`` if there are notes only."""
-        if not self.causes:
-            return "nothing found"
+    def state(self) -> State:
+        """What the run is, in one word or three."""
         for cause, consequences in self.causes:
             if any(finding.class_ == "warning" for finding in (cause, *consequences)):
                 return "fault"
-        return "suspicion"
+        if self.causes:
+            return "suspicion"
+        if self.learns is None:
+            return "not known"
+        return "learns" if self.learns else "does not learn"
+
+    @property
+    def learns(self) -> bool | None:
+        """True if the loss fell; None if it is not known."""
+        return learns(self.seen)
 
     @property
     def cause(self) -> Finding | None:
@@ -202,19 +83,33 @@ class Verdict:
 
     @property
     def line(self) -> str:
-        """The cause, or that there is none and how much the weights moved, in one sentence."""
+        """The cause or, if there is none, whether the run learns, in one sentence."""
         if self.cause is not None:
-            return self.cause.sentence
-        return ": ".join(["Nothing found in " + self.extent, *_of_updates(self.seen.updates)])
+            return f"{self.cause.sentence}{self._lost}"
+        nothing = f"nothing found in {self.extent}"
+        if self.state == "learns":
+            return f"{_fallen(self.seen)}; {nothing}"
+        if self.state == "does not learn":
+            return f"{_not_fallen(self.seen)}; {nothing}"
+        if self.seen.is_of_images:
+            return nothing.capitalize()
+        return f"{nothing.capitalize()}; whether it learns is not known, since {_why(self.seen)}"
+
+    @property
+    def _lost(self) -> str:
+        """Since when values are not finite, if that is not the cause itself."""
+        if self.cause is None or self.cause.kind == "nonfinite":
+            return ""
+        for cause, consequences in self.causes:
+            for finding in (cause, *consequences):
+                if finding.kind == "nonfinite":
+                    return f"; values are NaN or infinite since step {finding.since_step}"
+        return ""
 
     @property
     def figures(self) -> list[str]:
         """Numbers of the run, as sentences without a full stop."""
-        return [
-            *_of_curves(self.seen.curves),
-            *_of_no_loss(self.seen),
-            *_of_updates(self.seen.updates),
-        ]
+        return [*_of_outputs(self.seen), *_of_no_loss(self.seen), *_of_updates(self.seen)]
 
     @property
     def evidence(self) -> list[str]:
@@ -230,32 +125,28 @@ class Verdict:
             advice = self.cause.advice.rstrip(".") or "Look at the run in the Feature maps tab"
             see = f" See {self.cause.link}" if self.cause.link else ""
             return f"{advice}.{see}"
-        if self.seen.is_of_images:
+        if self.seen.is_of_images or self.state == "learns":
             return "Look at the maps in the Feature maps tab."
-        losses = [
-            [value for _, value in curve]
-            for tag, curve in self.seen.curves.items()
-            if _base(tag) in (tags.LOSS_READ, tags.LOSS_GIVEN)
-        ]
-        why = "If it does not learn all the same"
-        if losses and all(map(stays, losses)):
-            why = "The loss has not fallen. If it should"
-        return (
-            f"{why}: look at the input images and their labels, train on a single batch until "
-            "its loss is near 0, and see what the checks cannot see: "
-            "`fmapboard docs how_we_know#what-the-checks-cannot-see`"
-        )
+        if self.state == "does not learn":
+            return (
+                "Look at the input images and their labels, and train on a single batch until its "
+                "loss is near 0; see what the checks cannot see: "
+                "`fmapboard docs how_we_know#what-the-checks-cannot-see`"
+            )
+        return "Call board.loss(loss, labels) in the loop, to switch the checks of the loss on."
 
     def as_json(self) -> dict[str, Any]:
         """An object for ``fmapboard why --json``."""
         return {
             "run": self.run,
-            "verdict": self.verdict,
+            "verdict": self.state,
+            "learns": self.learns,
+            "line": self.line,
             "cause": None if self.cause is None else self.cause.as_json(),
             "consequences": [finding.as_json() for finding in self.consequences],
             "evidence": self.evidence,
             "next": self.next,
-            "not_checked": dict(self.seen.not_checked or {}),
+            "not_checked": dict(self.not_checked),
             "no_loss": dict(self.seen.no_loss),
         }
 
@@ -269,7 +160,7 @@ class Verdict:
         lines += _listed("may follow from it", self.consequences)
         lines += _listed("found besides", [finding for finding, _ in self.causes[1:]])
         lines.append(f"next: {self.next}")
-        lines += _unchecked(self.seen.not_checked or {})
+        lines += _unchecked(self.not_checked)
         return lines
 
     def lines(self, pictures: Sequence[str] = ()) -> list[str]:
@@ -278,9 +169,11 @@ class Verdict:
         Args:
             pictures: paths of pictures that show it; those are not shortened, but left out.
         """
-        lines = [f"{self.verdict}: {self.run} ({self._looked_at})"]
+        lines = [f"{self.state}: {self.run} ({self._looked_at})"]
         if self.cause is not None:
             lines.append(f"cause: {self.cause.kind}: {self.line}")
+        else:
+            lines.append(self.line)
         lines += self.rest
         shown = [f"picture: {path}" for path in pictures]
         most = MOST_CHARACTERS // 2
@@ -290,9 +183,11 @@ class Verdict:
         return [*_shortened(lines, left), *shown]
 
 
-def judge(run: str, findings: Iterable[Finding], seen: Seen) -> Verdict:
+def judge(
+    run: str, findings: Iterable[Finding], seen: Seen, not_checked: Mapping[str, str]
+) -> Verdict:
     """The verdict on a run, from what was found and what was looked at."""
-    return Verdict(run, causes_of(findings), seen)
+    return Verdict(run, causes_of(findings), seen, not_checked)
 
 
 def _brief(finding: Finding) -> str:
@@ -327,21 +222,59 @@ def _shortened(lines: Sequence[str], most: int) -> list[str]:
     return [line if len(line) < size else f"{line[: max(0, size - 2)]}…" for line in lines]
 
 
-def _of_curves(curves: Mapping[str, Curve]) -> list[str]:
+def _step_values(ends: Ends) -> str:
+    return ", ".join(f"{value:.3g} at step {step}" for step, value in ends)
+
+
+def _of_outputs(seen: Seen) -> list[str]:
     """Numbers of the first `_SHOWN` outputs: "loss 2.3 at step 0, 0.41 at step 90; …"."""
-    outputs: dict[str, dict[str, str]] = {}
-    for tag, points in sorted(curves.items()):
-        model, own = tags.split(tag)
-        base = _base(tag) or ""
-        name = ": ".join(part for part in (model, own[len(base) + 1 :]) if part)
-        ends = [points[0], points[-1]] if len(points) > 1 else points
-        values = ", ".join(f"{value:.3g} at step {step}" for step, value in ends)
-        noun = f"{_OF_OUTPUT[base]} of `{name}`" if name else _OF_OUTPUT[base]
-        outputs.setdefault(name, {})[base] = f"{noun} {values}"
     texts: list[str] = []
-    for name in sorted(outputs)[:_SHOWN]:
-        texts += [outputs[name][base] for base in _OF_OUTPUT if base in outputs[name]]
+    for output in sorted(seen.outputs, key=lambda output: output.name)[:_SHOWN]:
+        of_name = f" of `{output.name}`" if output.name else ""
+        if output.loss:
+            texts.append(f"loss{of_name} {_step_values(output.loss)}")
+        if output.accuracy:
+            texts.append(f"share of right answers{of_name} {_step_values(output.accuracy)}")
+        if output.spread:
+            texts.append(f"spread of the output{of_name} {_step_values(output.spread)}")
     return ["; ".join(texts)] if texts else []
+
+
+def _fallen(seen: Seen) -> str:
+    """How far the loss of the first output fell."""
+    output = next(output for output in seen.outputs if output.learns)
+    (first, start), (last, end) = output.loss[0], output.loss[-1]
+    text = f"{_loss(output)} fell from {start:.3g} at step {first} to {end:.3g} at step {last}"
+    if output.accuracy:
+        text += f" (share of right answers {percent(output.accuracy[-1][1])})"
+    return text
+
+
+def _not_fallen(seen: Seen) -> str:
+    """What the loss is that did not fall, beside that of guessing, and what that leaves."""
+    output = next(output for output in seen.outputs if output.learns is False)
+    first, start = output.loss[0]
+    late = output.late or 0.0
+    moved = ""
+    if seen.usual_update is not None:
+        moved = f", although the weights move by {times(seen.usual_update)} per step (median)"
+    guess = output.guess
+    if guess is not None and abs(late - guess) < thresholds.NEAR_GUESS.value * guess:
+        of_classes = ""
+        if output.classes and abs(guess - math.log(output.classes)) < thresholds.NEAR_LN.value:
+            of_classes = f"ln {output.classes} = "
+        return (
+            f"{_loss(output)} is {late:.3g} in the second half of {seen.last_step} steps, that of "
+            f"guessing ({of_classes}{guess:.3g}){moved}: the labels do not belong to the inputs, "
+            "the inputs are lost on their way, or what can learn is frozen"
+        )
+    change = "risen" if late > start else "hardly fallen"
+    ends = f"{start:.3g} at step {first}, {late:.3g} in the second half of {seen.last_step} steps"
+    return f"{_loss(output)} has {change}{moved}: {ends}"
+
+
+def _loss(output: OutputProgress) -> str:
+    return f"the loss of `{output.name}`" if output.name else "the loss"
 
 
 _NO_LOSS = {
@@ -353,14 +286,26 @@ _NO_LOSS = {
 """Why no loss is known -> in words."""
 
 
+def _why(seen: Seen) -> str:
+    """Why it is not known whether the loss fell."""
+    for output in seen.outputs:
+        if output.late is not None and output.guess is not None and output.learns is None:
+            (first, start), late = output.loss[0], output.late
+            return (
+                f"{_loss(output)} fell from {start:.3g} at step {first} to {late:.3g} in the "
+                f"second half of {seen.last_step} steps, and the frequency of the labels alone "
+                f"gives {output.guess:.3g}"
+            )
+    if any(output.loss for output in seen.outputs):
+        return "its loss is known at too few steps, or need not fall"
+    for why in seen.no_loss.values():
+        return f"no loss was read: {_NO_LOSS.get(why, why)}"
+    return "no loss was read"
+
+
 def _of_no_loss(seen: Seen) -> list[str]:
     """Why no loss of the first `_SHOWN` outputs without one is known."""
-    known = set[str]()
-    for tag in seen.curves:
-        base = _base(tag)
-        if base in (tags.LOSS_READ, tags.LOSS_GIVEN):
-            model, own = tags.split(tag)
-            known.add(": ".join(filter(None, (model, own[len(base) + 1 :]))))
+    known = {output.name for output in seen.outputs if output.loss}
     unknown = sorted(seen.no_loss.keys() - known)
     found = []
     for name in unknown[:_SHOWN]:
@@ -370,18 +315,22 @@ def _of_no_loss(seen: Seen) -> list[str]:
     return found
 
 
-def _of_updates(updates: Iterable[Update]) -> list[str]:
-    known = [update for update in updates if math.isfinite(update.value)]
-    if not known:
-        return []
-    largest = max(known, key=lambda update: update.value)
-    usual = median(update.value for update in known)
-    model, rest = tags.split(largest.tag)
-    name = rest.partition("/")[2]
-    if model:
-        name = f"{model}: {name}"
-    place = f"`{name}`, step {largest.step}"
-    return [f"median update {percent(usual)}, largest {percent(largest.value)} ({place})"]
+def _of_updates(seen: Seen) -> list[str]:
+    """The size of the updates, and with which rate and batch they were made."""
+    texts = []
+    if seen.usual_update is not None:
+        texts.append(f"median update {times(seen.usual_update)}")
+    largest = seen.largest_update
+    if largest is not None:
+        place = f"`{largest.parameter}`, step {largest.step}"
+        texts.append(f"largest {times(largest.value)} ({place})")
+    if seen.rates is not None:
+        low, high = seen.rates
+        between = f"{high:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
+        texts.append(f"learning rate {between}")
+    if seen.batch:
+        texts.append(f"batches of {seen.batch}")
+    return [", ".join(texts)] if texts else []
 
 
 def _counted(number: int, noun: str) -> str:

@@ -14,13 +14,12 @@ from typing import Any
 
 from fmapboard.errors import WarnOnce, WorkerEnded, WriteError, log
 from fmapboard.formats import tags
-from fmapboard.formats.checks import pack_checks
 from fmapboard.formats.tags import DROPPED_STEPS, WAITED_MS
-from fmapboard.health.run import LiveChecks, LiveState, Report, chosen
-from fmapboard.health.verdict import Verdict, judge, seen_in
+from fmapboard.health.run import LiveChecks, LiveState, chosen
+from fmapboard.health.verdict import Verdict, judge
 from fmapboard.interrupts import is_interrupted, raise_interrupt
 from fmapboard.options import Options
-from fmapboard.records import LoggedStep, StepData, TabRecord
+from fmapboard.records import LoggedStep, StepData
 from fmapboard.summary.build import SummaryBuilder, SummaryState
 from fmapboard.summary.byte_limit import SIDES, with_smaller_tiles
 from fmapboard.writers import Writer
@@ -149,21 +148,19 @@ class Pipeline:
         self._newest = None
         try:
             run = "" if self.log_dir is None else str(self.log_dir)
-            verdict = judge(run, report.findings, seen_in([report]))
-            if verdict.verdict == "fault":
+            verdict = judge(run, report.findings, report.seen, report.not_checked)
+            if verdict.state == "fault":
                 log.warning("%s", "\n  ".join(verdict.lines()))
             if run:
-                self._write_verdict(verdict, report, newest)
+                self._write_verdict(verdict, newest)
         except Exception as error:
             raise_interrupt(error)
             self._warn.error("verdict", error, "the run is logged without it")
 
-    def _write_verdict(self, verdict: Verdict, report: Report, newest: LoggedStep) -> None:
-        """As a text and a record of the newest step, and as a file beside the events."""
-        blobs = pack_checks(report.findings, report.not_checked, report.off, report.no_loss)
-        records = (TabRecord(self._prefix + tags.CHECKS, blobs),)
+    def _write_verdict(self, verdict: Verdict, newest: LoggedStep) -> None:
+        """As a text of the newest step, and as a file beside the events."""
         text = {self._prefix + tags.WHY: "\n\n".join(verdict.lines())}
-        step = LoggedStep(newest.step, newest.wall_time, records=records, texts=text)
+        step = LoggedStep(newest.step, newest.wall_time, texts=text)
         is_too_large = self._max_bytes is not None and _size(step) > self._max_bytes
         if not is_too_large and not getattr(self._writer, "is_closed", False):
             self._writer.write(step)

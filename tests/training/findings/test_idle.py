@@ -188,7 +188,7 @@ def test_gradients_that_are_cleared_before_the_optimizer_steps_are_noted(
             optimizer.step()
     (record,) = read_runs(tmp_path)[0].records
     said = run_checks(record).findings
-    (found,) = [one for one in said if one.kind == "unchanged_weights"]
+    (found,) = [one for one in said if one.kind == "no_gradient"]
     assert found.class_ == "note"
     assert "no parameter has a gradient other than 0" in found.message
     assert not [one for one in said if one.class_ == "warning"]

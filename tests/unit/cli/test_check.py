@@ -36,7 +36,7 @@ def test_a_healthy_run(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (status, errors) == (0, "")
     lines = output.splitlines()
     assert lines[0] == str(runs / "healthy")
-    assert lines[1] == f"  nothing found in 8 layers × {STEPS} steps"
+    assert lines[1].startswith(f"  not known: Nothing found in 8 layers × {STEPS} steps; ")
     assert check(capsys, "--json", runs / "healthy")[:2] == (0, "[]\n")
 
 
@@ -72,7 +72,7 @@ def test_channels_that_die_in_a_jump_are_a_note(
     status, output, _ = check(capsys, runs / "jump")
     assert status == 0
     whole = f"100 % of 8 channels dead in `2` (after `3`) since step {JUMP_AT + 1}"
-    assert f"  note: dead: {whole}; the same in 1 further layer (" in output
+    assert f"  note: dead: {whole}; nothing of the input reaches 1 layer behind it (" in output
     (dead,) = [one for one in found(capsys, runs / "jump") if one["kind"] == "dead"]
     assert (dead["class"], dead["layer"], dead["value"]) == ("note", "2", 1.0)
     assert dead["since_step"] == JUMP_AT + 1
@@ -292,6 +292,6 @@ def test_inputs_that_are_not_scaled(tmp_path: Path, capsys: pytest.CaptureFixtur
         for step, (images, _) in enumerate(batches(2)):
             with board.step(step):
                 model(images.sigmoid() * 255).sum().backward()
-    (scale,) = [one for one in found(capsys, tmp_path) if one["kind"] == "input_scale"]
+    (scale,) = [one for one in found(capsys, tmp_path) if one["kind"] == "images_not_scaled"]
     assert (scale["class"], scale["layer"]) == ("note", None)
     assert 240 < scale["value"] <= 255

@@ -9,13 +9,16 @@ from fmapboard.cli.commands.check import finding_lines
 
 
 def dead(layer: str, since: int = 0, **fields: Any) -> Finding:
-    given = {"healthy": "below 50 %", "meaning": "They are off", "advice": "Use less"} | fields
+    said = {"healthy": "below 50 %", "meaning": "They are off", "advice": "Use less"}
+    given = {**said, "docs": "checks#dead", **fields}
     message = f"90 % of channels dead in `{layer}` since step {since}"
     return Finding(kind="dead", class_="note", message=message, since_step=since, **given)
 
 
 def test_findings_with_one_explanation_are_listed_below_it() -> None:
-    other = Finding(kind="nonfinite", class_="warning", message="NaN", advice="Stop")
+    other = Finding(
+        kind="nonfinite", class_="warning", message="NaN", advice="Stop", docs="checks#nonfinite"
+    )
     found = [other, dead("a"), dead("b", 5, picture="maps/b"), dead("c", advice="Use more")]
     assert list(finding_lines(found)) == [
         "warning: nonfinite: NaN. Stop. See `fmapboard docs checks#nonfinite`",

@@ -13,7 +13,7 @@ from fmapboard.cli.main import run
 def test_the_command_that_a_finding_names_prints_the_section_of_its_check(
     kind: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    link = Finding(kind=kind, class_="warning", message="m").link
+    link = Finding(kind=kind, class_="warning", message="m", docs=f"checks#{kind}").link
     assert link == f"`fmapboard docs checks#{kind}`"
     with pytest.raises(SystemExit) as done:
         run(link.strip("`").split()[1:])
@@ -58,7 +58,7 @@ def test_without_a_page_all_are_listed_with_their_titles(
         (
             "checks#xyzzy",
             "no section 'xyzzy'; its first ones: what-fmapboard-checks, "
-            "where-findings-appear, warnings, not_in_optimizer, gradients_not_cleared, eval_mode",
+            "where-findings-appear, warnings, constant_images, double_softmax, eval_mode",
         ),
     ],
 )

@@ -60,7 +60,8 @@ def test_the_object_of_a_run_has_the_cause_as_check_tells_it(
 ) -> None:
     (answer,) = judged(capsys, runs / "nan")
     assert set(answer) == {
-        "run", "verdict", "cause", "consequences", "evidence", "next", "not_checked", "no_loss"
+        "run", "verdict", "learns", "line", "cause", "consequences", "evidence", "next",
+        "not_checked", "no_loss",
     }  # fmt: skip
     listed = json.loads(check(capsys, "--json", runs / "nan")[1])
     assert answer["cause"] in listed
@@ -70,8 +71,9 @@ def test_the_object_of_a_run_has_the_cause_as_check_tells_it(
     (suspicion,), (nothing,) = judged(capsys, runs / "jump"), judged(capsys, runs / "healthy")
     assert (suspicion["verdict"], suspicion["cause"]["class"]) == ("suspicion", "note")
     assert (nothing["verdict"], nothing["cause"], nothing["consequences"]) == (
-        "nothing found", None, [],
+        "not known", None, [],
     )  # fmt: skip
+    assert nothing["learns"] is None
 
 
 def test_of_several_runs_the_worst_comes_first_and_only_a_fault_ends_with_1(
@@ -79,10 +81,10 @@ def test_of_several_runs_the_worst_comes_first_and_only_a_fault_ends_with_1(
 ) -> None:
     answers = judged(capsys, runs)
     assert [(Path(one["run"]).name, one["verdict"]) for one in answers] == [
-        ("nan", "fault"), ("jump", "suspicion"), ("healthy", "nothing found"),
+        ("nan", "fault"), ("jump", "suspicion"), ("healthy", "not known"),
     ]  # fmt: skip
     text = why(capsys, runs / "healthy", runs / "jump")[1]
-    assert [block.split(":")[0] for block in text.split("\n\n")] == ["suspicion", "nothing found"]
+    assert [block.split(":")[0] for block in text.split("\n\n")] == ["suspicion", "not known"]
     assert [why(capsys, runs / name)[0] for name in ("nan", "jump", "healthy")] == [1, 0, 0]
     assert why(capsys, runs / "nan", "--without", "nonfinite")[0] == 0
     (without,) = judged(capsys, runs / "nan", "--without", "nonfinite")
@@ -129,7 +131,7 @@ def test_a_run_that_cannot_be_read_or_judged_costs_its_own_line_only(
     assert status == 2
     answers = [json.loads(line) for line in output.splitlines()]
     assert [(Path(one["run"]).name, one["verdict"]) for one in answers] == [
-        ("nan", "fault"), ("healthy", "nothing found"),
+        ("nan", "fault"), ("healthy", "not known"),
     ]  # fmt: skip
     unread, unjudged = errors.splitlines()
     assert unread.startswith(f"fmapboard: {tmp_path / 'empty'}: no event files")
@@ -196,11 +198,9 @@ def test_the_text_the_file_and_the_tab_say_the_same_as_the_command(
     lines = why(capsys, runs / name)[1].splitlines()
     assert text_of(runs / name) == lines
     line = open_tab(runs).ask("data/findings", run=name)["line"]
-    words = {"fault": "warning", "suspicion": "note", "nothing found": "well"}
-    assert line["class"] == words[answer["verdict"]]
+    assert (line["state"], line["text"]) == (answer["verdict"], answer["line"])
     assert line["rest"] == lines[-len(line["rest"]) :]
-    first, *_, updates, _ = answer["evidence"]
-    assert line["text"] == first if answer["cause"] else line["text"].endswith(f": {updates}")
+    assert answer["line"] in lines[1]
     assert [one for one in answer["evidence"] if one.startswith("loss 2.")]
 
 
@@ -262,7 +262,7 @@ def test_a_summary_writer_that_the_user_has_closed_begins_no_further_file(tmp_pa
         board.flush()
         writer.close()
     assert len(list(tmp_path.glob("*tfevents*"))) == 1
-    assert json.loads((tmp_path / SUMMARY_FILE).read_text())["verdict"] == "nothing found"
+    assert json.loads((tmp_path / SUMMARY_FILE).read_text())["verdict"] == "not known"
 
 
 def test_an_error_while_it_is_written_does_not_reach_the_training(

@@ -21,12 +21,17 @@ from fmapboard.health.run import LiveChecks, LiveState
 from fmapboard.records import LoggedStep, TabRecord
 
 KINDS = [
-    "not_in_optimizer", "gradients_not_cleared", "eval_mode", "constant_images",
-    "identical_images", "nonfinite", "unchanged_weights", "dead", "vanishing", "exploding",
-    "update_ratio", "batchnorm_gap", "copied_channels", "input_scale", "uneven_upsampling",
-    "same_batch", "never_called", "rate_vanished", "saturated", "dropout_high",
-    "batchnorm_small_batch", "double_softmax", "probabilities_into_loss", "loss_climbed",
-    "constant_output", "one_label", "sorted_labels", "unused_classes", "initial_loss",
+    "constant_images", "identical_images", "repeated_images", "images_not_scaled", "flat_images",
+    "scrambled_images", "input_magnitude", "same_batch", "sorted_labels", "one_label",
+    "unused_classes", "double_softmax", "softmax_of_one_class", "probabilities_into_loss",
+    "loss_without_logarithm", "averaged_targets", "far_targets", "loss_climbed",
+    "labels_beyond_1", "never_called", "eval_mode", "not_in_optimizer", "gradients_not_cleared",
+    "no_optimizer_step", "zero_rate", "rate_vanished", "copied_channels", "zero_weights",
+    "dropout_high", "batchnorm_small_batch", "batchnorm_few_values", "batchnorm_momentum",
+    "uneven_upsampling", "empty_code", "initial_loss", "large_activations", "growing_signal",
+    "updates_too_large", "exploding", "nonfinite", "fading_signal", "saturated",
+    "saturated_output", "dead", "zero_output", "vanishing", "unchanged_weights", "no_gradient",
+    "cut_off_layers", "updates_too_small", "batchnorm_gap", "one_prediction", "constant_output",
 ]  # fmt: skip
 
 
@@ -56,9 +61,9 @@ def test_true_false_and_a_list() -> None:
 
 def test_a_mapping_silences_replaces_and_adds() -> None:
     mine = MyCheck()
-    kinds = [check.kind for check in chosen({"dead": False, "vanishing": True, "mine": mine})]
-    assert kinds == [*(kind for kind in KINDS if kind != "dead"), "mine"]
-    assert chosen({"dead": mine})[7] is mine
+    kinds = [check.kind for check in chosen({"zero_rate": False, "vanishing": True, "mine": mine})]
+    assert kinds == [*(kind for kind in KINDS if kind != "zero_rate"), "mine"]
+    assert chosen({"dead": mine})[KINDS.index("dead")] is mine
 
 
 @pytest.mark.parametrize(
@@ -86,7 +91,7 @@ def test_an_error_in_one_check_does_not_stop_the_others() -> None:
     assert report.failed == {"bad": "ValueError: no"}
     assert [found.kind for found in report.findings] == ["mine"]
     lacking = run_checks(record(), [MyCheck("x", NotRecorded("the series y"))])
-    assert (lacking.not_recorded, lacking.failed) == ({"x": "the series y"}, {})
+    assert (lacking.not_checked["x"], lacking.failed) == ("needs the series y", {})
 
 
 def test_an_error_in_the_order_of_the_findings_costs_a_line_and_no_finding() -> None:
@@ -123,7 +128,7 @@ def test_the_json_of_a_finding() -> None:
     layer = Finding(
         kind="dead", class_="note", message="half of it", since_step=4, layer="conv",
         value=float("nan"), healthy="none", meaning="It is off.", advice="Turn it on",
-        picture="maps/conv",
+        picture="maps/conv", docs="checks#dead",
     )  # fmt: skip
     assert layer.as_json() == {
         "kind": "dead", "class": "note", "layer": "conv", "since_step": 4, "value": None,
@@ -147,6 +152,8 @@ def test_names_are_limited() -> None:
     assert named(("a", "b", "c"), 10) == "`a`, `b`, `c` and 7 more"
 
 
+DEAD = ("dead", "zero_output")
+"""Kinds of the rules of the group ``dead``, in the order of `BUILT_IN`."""
 FAILED: list[tuple[str, str]] = []
 
 
@@ -193,6 +200,11 @@ def stored(checks: LiveChecks, of: LoggedStep) -> LoggedStep:
     return found
 
 
+def read_of(logged: LoggedStep) -> StoredChecks:
+    """What the checks said, as it was stored."""
+    return unpack_checks(logged.records[-1].blobs[0])
+
+
 def test_a_finding_is_logged_and_told_once(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "fmapboard")
     checks = live(Says([WARNING, NOTE]))
@@ -220,27 +232,36 @@ def test_the_record_of_the_tab_has_all_findings_and_then_that_they_are_gone() ->
     assert gone.texts == {"gen.fmapboard/checks": "Nothing is found any more."}
 
 
-def test_what_the_checks_say_is_stored_again_when_it_is_something_else() -> None:
+def test_what_the_checks_say_is_stored_at_each_step_and_told_if_it_is_something_else() -> None:
     says = Says([WARNING])
     checks = live(says)
-    stored(checks, step(0))
-    again = step(1)
-    assert stored(checks, again) is again
+    first = stored(checks, step(0))
+    again = stored(checks, step(1))
+    assert again.texts == {}
+    assert read_of(again).findings == read_of(first).findings
     object.__setattr__(says, "findings", [replace(WARNING, value=2.0, message="two faults")])
     said = stored(checks, step(2))
     assert said.texts == {"fmapboard/checks": "- **warning: mine**: two faults"}
-    assert [one.value for one in unpack_checks(said.records[-1].blobs[0]).findings] == [2.0]
+    assert [one.value for one in read_of(said).findings] == [2.0]
 
 
-@pytest.mark.parametrize("checks", [[Says([])], []])
-def test_the_first_step_says_what_is_off_and_a_healthy_run_nothing_more(checks: list[Says]) -> None:
-    healthy = live(*checks, name="gen")
-    first = stored(healthy, step(0))
-    (_, added) = first.records
-    assert (added.tag, first.texts) == ("gen.fmapboard_checks", {})
-    assert unpack_checks(added.blobs[0]) == StoredChecks(off=tuple(KINDS))
+def test_each_step_of_a_healthy_run_says_what_was_looked_at() -> None:
+    healthy = live(Says([]), name="gen")
+    for number in range(2):
+        step_stored = stored(healthy, step(number))
+        _, added = step_stored.records
+        assert (added.tag, step_stored.texts) == ("gen.fmapboard_checks", {})
+        said = read_of(step_stored)
+        assert (said.findings, said.off) == ((), tuple(KINDS))
+        assert said.seen is not None
+        assert (said.seen.layers, said.seen.steps, said.seen.last_step) == (1, number + 1, number)
+
+
+def test_without_checks_the_first_step_says_that_all_are_off_and_a_later_one_nothing() -> None:
+    checks = live(name="gen")
+    assert read_of(stored(checks, step(0))) == StoredChecks(off=tuple(KINDS))
     later = step(1)
-    assert stored(healthy, later) is later
+    assert stored(checks, later) is later
 
 
 def test_what_is_off_is_stored_with_each_finding_and_again_if_the_first_record_is_lost() -> None:
@@ -248,16 +269,17 @@ def test_what_is_off_is_stored_with_each_finding_and_again_if_the_first_record_i
     state, _ = checks(step(0))
     checks.stored(checks.unstored(state), 0)
     found = stored(checks, step(1))
-    assert unpack_checks(found.records[-1].blobs[0]).off == ("dead",)
+    assert read_of(found).off == DEAD
     says = Says([WARNING])
     checks = LiveChecks(chosen({"dead": False, "mine": says}), None, print)
-    assert unpack_checks(stored(checks, step(0)).records[-1].blobs[0]).off == ("dead",)
+    assert read_of(stored(checks, step(0))).off == DEAD
 
 
 def test_what_was_off_while_a_run_was_logged_does_not_run_unless_it_is_asked_for() -> None:
     builder = RecordBuilder()
-    builder.add_blobs(3, "fmapboard_checks", pack_checks((), off=("dead", "eval_mode")))
-    builder.add_blobs(1, "fmapboard_checks", pack_checks(()))
+    off = StoredChecks(off=("dead", "eval_mode"))
+    builder.add_blobs(3, "fmapboard_checks", pack_checks(off))
+    builder.add_blobs(1, "fmapboard_checks", pack_checks(StoredChecks()))
     read = builder.copy().record()
     assert read.off == {"dead", "eval_mode"}
     report = run_checks(read)
@@ -265,6 +287,7 @@ def test_what_was_off_while_a_run_was_logged_does_not_run_unless_it_is_asked_for
     assert report.not_checked["dead"] == "switched off"
     assert run_checks(read, BUILT_IN).off == ()
     builder.add_blobs(4, "fmapboard_checks", ())
+    assert builder.record().off == {"dead", "eval_mode"}
     assert list(builder.errors) == [4]
 
 
@@ -326,7 +349,9 @@ def test_a_check_that_fails_is_reported_and_the_step_stays() -> None:
     checks = live(Fails([]))
     stored(checks, step(0))
     given = step(1)
-    assert stored(checks, given) is given
+    said = stored(checks, given)
+    assert said.records[:-1] == given.records
+    assert (read_of(said).not_checked or {})["mine"] == "failed: ValueError: no way"
     assert FAILED.pop() == ("mine", "ValueError: no way")
 
 

@@ -13,10 +13,12 @@ from typing import Any
 from fmapboard.errors import ConfigurationError, FmapboardError, error_text, escaped
 from fmapboard.formats import tags
 from fmapboard.health.finding import Finding
+from fmapboard.health.progress import merged
 from fmapboard.health.read_runs import RunFiles, read_runs
 from fmapboard.health.record import Check, RunRecord
-from fmapboard.health.run import Report, chosen, kinds_text, run_checks
-from fmapboard.health.verdict import Verdict, judge, seen_in
+from fmapboard.health.rules import kinds_text
+from fmapboard.health.run import Report, chosen, report_of, run_checks
+from fmapboard.health.verdict import WORST_FIRST, Verdict, judge
 from fmapboard.runs.log import EventLog
 from fmapboard.writers.folder import file_stem, free_name, store
 from fmapboard.writers.remote import make_directory
@@ -132,16 +134,24 @@ class Choice:
     def __init__(self, silenced: Sequence[str], further: Sequence[str]) -> None:
         added = [_imported(name) for name in further]
         by_kind = {check.kind: check for check in chosen(added)}
+        self._is_changed = bool(silenced or further)
         self._added = {check.kind for check in added}
         chosen({kind: False for kind in silenced if kind not in self._added})  # it must exist
         self._checks = [check for kind, check in by_kind.items() if kind not in silenced]
 
     def reports(self, run: RunFiles) -> list[Report]:
-        """What the checks say of each model of a run.
+        """The judgement on each model of a run: the stored one, unless other checks are asked for.
 
-        A check that was switched off while the run was logged runs only if it is a further one.
+        A run that has none, such as one of `visualize`, is judged here. A check that was switched
+        off while the run was logged runs only if it is a further one.
         """
-        return [run_checks(record, self._of(record)) for record in run.records]
+        reports = []
+        for record in run.records:
+            stored = None
+            if not self._is_changed and record.name in run.stored:
+                stored = report_of(record.name, run.stored[record.name])
+            reports.append(stored or run_checks(record, self._of(record)))
+        return reports
 
     def _of(self, record: RunRecord) -> list[Check]:
         off = record.off - self._added
@@ -167,19 +177,15 @@ def _lines(run: RunFiles, reports: Sequence[Report]) -> Iterator[str]:
     for report in reports:
         yield from (f"  {line}" for line in finding_lines(report.findings))
     for report in reports:
-        name = report.record.name
-        model = f" of {name}" if name else ""
+        model = f" of {report.name}" if report.name else ""
         if not report.findings:
-            yield f"  nothing found{model} in {_scope(report)}"
+            verdict = judge("", (), report.seen, {})
+            yield f"  {verdict.state}{model}: {verdict.line}"
         by_reason: dict[str, list[str]] = {}
-        for kind, why in report.not_recorded.items():
+        for kind, why in report.not_checked.items():
             by_reason.setdefault(why, []).append(kind)
         for why, kinds in by_reason.items():
-            yield f"  not recorded{model}: {', '.join(kinds)} (needs {why})"
-        if report.off:
-            yield f"  switched off{model}: {kinds_text(report.off)}"
-        for kind, error in report.failed.items():
-            yield f"  failed{model}: {kind}: {error}"
+            yield f"  not checked{model}: {kinds_text(kinds)} ({why})"
 
 
 def finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
@@ -214,21 +220,8 @@ def finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
             yield f"{indent}  {finding.message}{picture}"
 
 
-def _scope(report: Report) -> str:
-    """How much was checked, in words."""
-    health = report.record.health
-    if health is None:
-        return "what is recorded"
-    is_thinned = health.written > len(health.steps)
-    written = f" of {health.written}" if is_thinned else ""
-    return f"{len(health.rows)} layers × {len(health.steps)}{written} steps"
-
-
 _PICTURES = 3
 """Maximum number of pictures of a run."""
-
-
-_WORST_FIRST = ("fault", "suspicion", "nothing found")
 
 
 def why_runs(
@@ -262,33 +255,32 @@ def why_runs(
         if run.records:
             with failures.noted(run.path):
                 judged.append((_verdict(run, checks), run))
-    judged.sort(key=lambda pair: _WORST_FIRST.index(pair[0].verdict))
+    judged.sort(key=lambda pair: WORST_FIRST.index(pair[0].state))
     taken: set[str] = set()
     texts = []
     for verdict, run in judged:
         with failures.noted(run.path):
-            shown: list[str] = []
-            if pictures is not None:
-                shown += _write(verdict, run, pictures, taken)
+            shown = [] if pictures is None else list(_write(verdict, run, pictures, taken))
             if as_json:
-                answer = dict(verdict.as_json())
-                if pictures is not None:
-                    answer["pictures"] = shown
-                texts.append(json.dumps(answer))
+                listed = {} if pictures is None else {"pictures": shown}
+                texts.append(json.dumps({**verdict.as_json(), **listed}))
             else:
-                lines = [escaped(line, keep="") for line in verdict.lines(shown)]
-                texts.append("\n".join(lines))
+                lines = verdict.lines(shown)
+                texts.append("\n".join(escaped(line, keep="") for line in lines))
     if texts:
-        gap = "\n" if as_json else "\n\n"
-        print(gap.join(texts))
-    is_fault = any(verdict.verdict == "fault" for verdict, _ in judged)
+        print(("\n" if as_json else "\n\n").join(texts))
+    is_fault = any(verdict.state == "fault" for verdict, _ in judged)
     return failures.status(is_found=is_fault)
 
 
 def _verdict(run: RunFiles, checks: Choice) -> Verdict:
     reports = checks.reports(run)
     findings = [finding for report in reports for finding in report.findings]
-    return judge(str(run.path), findings, seen_in(reports))
+    not_checked: dict[str, str] = {}
+    for report in reports:
+        not_checked.update(report.not_checked)
+    seen = merged([report.seen for report in reports])
+    return judge(str(run.path), findings, seen, not_checked)
 
 
 def _write(verdict: Verdict, run: RunFiles, folder: Path, taken: set[str]) -> Iterator[str]:

@@ -1,30 +1,24 @@
-"""What is wrong in a run: the findings of the checks."""
+"""What is wrong in a run, and whether it learns: the judgement that was stored last."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Literal, TypeVar
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
 
-from fmapboard.health.finding import Finding, by_cause, causes_of
-from fmapboard.health.run import run_checks, switched_off
+from fmapboard.formats.checks import StoredChecks
+from fmapboard.health.causes import Cause
+from fmapboard.health.finding import Finding
+from fmapboard.health.progress import merged
+from fmapboard.health.run import Report, report_of, run_checks
 from fmapboard.health.table import HealthTable
-from fmapboard.health.verdict import (
-    Seen,
-    Update,
-    as_checked,
-    is_of_output,
-    is_update_of_weights,
-    judge,
-)
+from fmapboard.health.verdict import State, judge
 from fmapboard.health.verdict import Verdict as Judged
 from fmapboard.plugin.answers import Answer
 from fmapboard.plugin.overview_series import ModelOverview, RunOverview, run_overview, unread_step
-from fmapboard.runs.events import SCALARS
 from fmapboard.runs.provider import Provider
 
-T = TypeVar("T")
 _CERTAIN, _SUSPECTED = 2, 1
 """Severity of what belongs to a fault, and to a suspicion."""
 _BYTES = 3000
@@ -71,8 +65,8 @@ class Verdict:
     """How the run is, in one line, and why.
 
     Attributes:
-        class_: ``warning`` for a fault, ``note`` for a suspicion, ``well`` if nothing was found.
-        text: the cause, or that nothing was found; names are between backticks.
+        state: ``fault``, ``suspicion``, ``does not learn``, ``not known`` or ``learns``.
+        text: the cause or, if there is none, whether it learns; names are between backticks.
         rest: the other lines of ``fmapboard why``.
         name: name of the model; "" for none.
         label: the layer call; "" if it is not about a layer.
@@ -81,14 +75,14 @@ class Verdict:
         since: step since which it lasts; None if nothing was found.
     """
 
-    class_: Literal["warning", "note", "well"]
+    state: State
     text: str
     rest: list[str]
-    name: str
-    label: str
-    key: str | None
-    shown_at: str | None
-    since: int | None
+    name: str = ""
+    label: str = ""
+    key: str | None = None
+    shown_at: str | None = None
+    since: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +116,8 @@ def findings(provider: Provider, run: str) -> Findings:
     """
     overview = run_overview(provider, run)
     table = overview.health()
-    found = checked(provider, overview)
-    lines = [_line(each, table, severity) for severity, each in _by_severity(found)]
+    judged = _judged(provider, overview)
+    lines = [line for cause in judged.causes for line in _lines(cause, table)]
     return Findings(
         run=table.run,
         layers=len(table.rows),
@@ -131,92 +125,68 @@ def findings(provider: Provider, run: str) -> Findings:
         written=table.written,
         unread=unread_step(provider, overview.models[0]),
         findings=lines,
-        line=_verdict(judge(run, found, _seen(provider, overview, found)), found, lines),
+        line=_verdict(judged, lines),
     )
 
 
-def _verdict(judged: Judged, found: Sequence[Finding], lines: Sequence[Line]) -> Verdict:
-    if judged.cause is None:
-        return Verdict("well", judged.line, judged.rest, "", "", None, None, None)
-    line = next(line for each, line in zip(found, lines, strict=False) if each is judged.cause)
-    place = line.name, line.label, line.key, line.shown_at, line.since
-    return Verdict(
-        "warning" if judged.verdict == "fault" else "note", judged.line, judged.rest, *place
-    )
+def _judged(provider: Provider, overview: RunOverview) -> Judged:
+    """The verdict on a run: what was stored last of each of its models.
 
-
-def _seen(provider: Provider, overview: RunOverview, found: Sequence[Finding]) -> Seen:
-    """What a run was looked through for, with the same numbers as `fmapboard why` has."""
-    table = overview.health()
-    begins = {finding.since_step for finding in found}
-
-    def seen() -> Seen:
-        every = provider.tags_of(SCALARS, table.run)
-        asked = [tag for tag in every if is_update_of_weights(tag) or is_of_output(tag)]
-        curves = {
-            tag: [(datum.step, datum.value) for datum in data]
-            for tag, data in provider.scalars(table.run, asked).items()
-        }
-        updates: list[Update] = []
-        for tag in [*curves]:
-            if not is_of_output(tag):
-                updates += [Update(tag, step, value) for step, value in curves.pop(tag)]
-        return Seen(
-            layers=len(table.rows),
-            steps=table.written,
-            last_step=table.steps[-1] if table.steps else None,
-            is_of_images=table.is_of_images,
-            updates=as_checked(updates, begins),
-            curves={tag: points for tag, points in curves.items() if points},
-        )
-
+    A model of which no judgement was stored, such as one of `visualize`, is judged by the steps
+    that TensorBoard keeps.
+    """
+    reports: list[Report] = []
+    for model in sorted(overview.models, key=lambda model: model.name):
+        stored = overview.checked.get(model.name, StoredChecks())
+        report = report_of(model.name, stored)
+        if report is None:
+            report = _of_series(provider, model, stored.off)
+            if stored.findings:  # of an earlier fmapboard: only what was found is stored
+                earlier = report_of(model.name, replace(stored, seen=report.seen))
+                report = earlier or report
+        reports.append(report)
+    found: list[Finding] = []
     not_checked: dict[str, str] = {}
-    no_loss: dict[str, str] = {}
-    for stored in overview.checked.values():
-        no_loss.update(stored.no_loss)
-        not_checked.update(stored.not_checked or {})
-        not_checked.update(switched_off(stored.off))
-    kept = _kept(provider, ("seen", table.run), table, seen)
-    return replace(kept, not_checked=not_checked, no_loss=no_loss)
+    for report in reports:
+        found += report.findings
+        not_checked.update(report.not_checked)
+    seen = merged([report.seen for report in reports])
+    return judge(overview.run, found, seen, not_checked)
 
 
-def _kept(provider: Provider, key: tuple[str, ...], source: object, make: Callable[[], T]) -> T:
-    """What was made of an object; made again only of another one, which has other steps."""
+def _of_series(provider: Provider, model: ModelOverview, off: Sequence[str]) -> Report:
+    """The judgement by the steps that are kept; made again only if there are others."""
 
-    def build(last: tuple[object, T] | None) -> tuple[object, T]:
-        return last if last is not None and last[0] is source else (source, make())
+    def build(last: tuple[ModelOverview, Report] | None) -> tuple[ModelOverview, Report]:
+        if last is not None and last[0] is model:
+            return last
+        return model, run_checks(replace(model.record(), off=frozenset(off)))
 
+    key = ("findings", model.table.run, model.name)
     return provider.built(key, build, lambda _: _BYTES)[1]
 
 
-def checked(provider: Provider, overview: RunOverview) -> list[Finding]:
-    """What the checks say of the models of a run.
-
-    That is what they said last while the run was logged. Of a run in which no checks ran, such as
-    one of `visualize`, they see the steps that TensorBoard keeps.
-    """
-    found: list[Finding] = []
-    for model in sorted(overview.models, key=lambda each: each.name):
-        stored, name = overview.checked.get(model.name), model.name
-        if stored is None:
-            found += _of_series(provider, model)
-        else:
-            found += [Finding(**asdict(each), model=name) for each in stored.findings]
-    return list(by_cause(found))
-
-
-def _of_series(provider: Provider, model: ModelOverview) -> tuple[Finding, ...]:
-    """What the checks say of the steps that are kept."""
-    key = "findings", model.table.run, model.name
-    return _kept(provider, key, model, lambda: run_checks(model.record()).findings)
+def _verdict(judged: Judged, lines: Sequence[Line]) -> Verdict:
+    verdict = Verdict(judged.state, judged.line, judged.rest)
+    if judged.cause is None:
+        return verdict
+    first = lines[0]  # that of the root cause
+    return replace(
+        verdict,
+        name=first.name,
+        label=first.label,
+        key=first.key,
+        shown_at=first.shown_at,
+        since=first.since,
+    )
 
 
-def _by_severity(found: Iterable[Finding]) -> Iterator[tuple[int, Finding]]:
-    """The findings in their order, ordered by cause, with the severity of their group."""
-    for cause in causes_of(found):
-        group = cause.finding, *cause.consequences
-        is_certain = any(each.class_ == "warning" for each in group)
-        yield from ((_CERTAIN if is_certain else _SUSPECTED, each) for each in group)
+def _lines(cause: Cause, table: HealthTable) -> list[Line]:
+    """A cause and what may follow from it, as lines with the severity of the worst of them."""
+    every = (cause.finding, *cause.consequences)
+    is_certain = any(finding.class_ == "warning" for finding in every)
+    severity = _CERTAIN if is_certain else _SUSPECTED
+    return [_line(finding, table, severity) for finding in every]
 
 
 def _line(finding: Finding, table: HealthTable, severity: int) -> Line:

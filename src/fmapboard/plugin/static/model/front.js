@@ -2,6 +2,7 @@
 /** Runs whose findings the overview lists, and the order of the findings of several runs. */
 
 import { mainSide } from "./compare.js";
+import { isOfDifferences, noteVerdict } from "./run_states.js";
 import { buildScene, flags } from "./scene.js";
 import { START } from "./state.js";
 import { callName, counted, stepText, whole, wordOf } from "./words.js";
@@ -11,8 +12,9 @@ import { keptFrom } from "../server/steps.js";
 /** @import {Layer} from "../server/answers.js" */
 /** @import {Maps} from "../server/decode.js" */
 /** @import {HealthSource, SheetSource} from "../server/health.js" */
-/** @import {FindingsAnswer, Line as Finding, RunEntry, Verdict} from "../server/routes.js" */
+/** @import {FindingsAnswer, Line as Finding, RunEntry} from "../server/routes.js" */
 /** @import {Source} from "../server/source.js" */
+/** @import {RunVerdict} from "./run_states.js" */
 /** @import {MapsScene, Scene} from "./scene.js" */
 /** @import {State} from "./state.js" */
 
@@ -169,9 +171,6 @@ export const LINES = 6;
 
 /** @typedef {ReturnType<typeof front>} Front */
 
-/** @typedef {Omit<Verdict, "class"> &
- *   {run: string, class: Verdict["class"]|"unreadable", warnings: number}} RunVerdict */
-
 /**
  * `all`: show all lines of an open list.
  * @param {Source} source @param {{source: HealthSource, sheet: SheetSource, all: boolean, isOpen: boolean,
@@ -212,18 +211,6 @@ export function front(source, { source: asked, sheet, all, isOpen, verdicts }, s
     awaited: listed.length - said.length, // runs that are still to be looked through
     sheet,
   };
-}
-
-/** @param {Map<string, RunVerdict>} verdicts @param {string} run @param {FindingsAnswer|null} answer @param {string} error */
-export function noteVerdict(verdicts, run, answer, error) {
-  if (answer) {
-    const warnings = answer.findings.filter((each) => each.class === "warning").length;
-    verdicts.set(run, { ...answer.line, run, warnings });
-  } else if (error) {
-    const nowhere = { name: "", label: "", key: null, shown_at: null, since: null, rest: [] };
-    const text = `cannot be read: ${error}`;
-    verdicts.set(run, { ...nowhere, run, class: "unreadable", text, warnings: 0 });
-  }
 }
 
 /** Changes when a run has new steps. @param {Source} source @param {string} run */
@@ -289,11 +276,6 @@ export function unreadText(unread) {
 }
 
 // A run of `diff` that holds differences: it opens at the first layer that differs, in a signed palette.
-
-/** True for the run that `diff` writes besides those of the two models. @param {string} run */
-export function isOfDifferences(run) {
-  return /(^|\/)difference$/.test(run);
-}
 
 /** Where the models begin to differ. @param {Source} source @param {HealthSource} asked @param {string} run */
 function differenceOf(source, asked, run) {

@@ -3,7 +3,8 @@
 
 import { attributionOf, hasNoAttribution } from "./attribution.js";
 import { goneText, rank, replaced } from "./compare.js";
-import { firstDifferent, isOfDifferences, tableFor } from "./front.js";
+import { firstDifferent, tableFor } from "./front.js";
+import { isOfDifferences } from "./run_states.js";
 import { inPalette } from "./overview.js";
 import { patchesOf } from "./patches.js";
 import { inputOf, inputSeries, sidesOf } from "./sides.js";

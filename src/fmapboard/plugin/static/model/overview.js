@@ -1,11 +1,13 @@
 // @ts-check
 /** Actions of the overview page: going to a layer and step, and back. */
 
-import { choosing, front, isOfDifferences, noteVerdict, targetOf } from "./front.js";
+import { choosing, front, targetOf } from "./front.js";
+import { isOfDifferences, noteVerdict } from "./run_states.js";
 import { HealthSource, SheetSource } from "../server/health.js";
 
 /** @import {App} from "../app.js" */
-/** @import {RunVerdict, Target} from "./front.js" */
+/** @import {Target} from "./front.js" */
+/** @import {RunVerdict} from "./run_states.js" */
 /** @import {Palette, State} from "./state.js" */
 
 export class Overview {
@@ -15,6 +17,7 @@ export class Overview {
     this.source = new HealthSource(app.source.cache);
     this.sheet = new SheetSource(app.source.cache);
     this.all = false; // show all lines
+    this.isWhole = false; // show all further runs
     /** Where the user was led to, while there is something to say about it. @type {Target|null} */
     this.arrived = null;
     /** What is known of each run, in one line. @type {Map<string, RunVerdict>} */
@@ -38,7 +41,8 @@ export class Overview {
   look(runs) {
     const { app } = this;
     const shown = front(app.source, this, app.state, runs);
-    const [worst] = shown.lines;
+    const stuck = shown.answers.find(({ answer }) => answer?.line.state === "does not learn");
+    const worst = shown.lines[0] ?? stuck;
     if (!this.isFree || !shown.complete || shown.unread || !worst) return shown;
     this.isFree = false;
     if (worst.run !== app.state.run) {
@@ -94,6 +98,12 @@ export class Overview {
   /** @param {boolean} all */
   showLines(all) {
     this.all = all;
+    this.app.redraw();
+  }
+
+  /** Shows all further runs, or the first of them. @param {boolean} isWhole */
+  showRuns(isWhole) {
+    this.isWhole = isWhole;
     this.app.redraw();
   }
 

@@ -28,6 +28,13 @@ export const GLOSSARY = Object.freeze({
     "How much the maps, or else the weights, differ from the logged step before: 0 is no change.",
   unchanged:
     "The weights are the same as at an earlier step although the optimizer has taken a step.",
+  fault: "A warning was found in the run: something is wrong for certain, such as a NaN.",
+  suspicion: "Only notes were found in the run: something is unusual, not certainly wrong.",
+  does_not_learn: "Nothing was found in the run, but its loss has not fallen.",
+  not_known: "Nothing was found in the run, and no loss is known that says whether it learns.",
+  learns: "Nothing was found in the run, and its loss has fallen.",
+  difference_run: "The run holds the difference of two models instead of a training.",
+  unreadable: "The findings of the run cannot be read.",
   warning: "A finding that is wrong for certain, whatever the network, such as a NaN.",
   note: "A finding that is unusual, not certainly wrong: a number that healthy runs seldom have.",
   flagged:
@@ -51,6 +58,9 @@ export const GLOSSARY = Object.freeze({
 
 /** Names of the terms, where they are other than their keys. @type {Readonly<Record<string, string>>} */
 const NAMES = Object.freeze({
+  does_not_learn: "does not learn",
+  not_known: "not known",
+  difference_run: "difference",
   unchanged: "no change",
   nonfinite: "non-finite",
   norm: "gradient norm",

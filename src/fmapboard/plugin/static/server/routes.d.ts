@@ -368,9 +368,9 @@ export interface Line {
 
 /** How the run is, in one line, and why. */
 export interface Verdict {
-  /** `warning` for a fault, `note` for a suspicion, `well` if nothing was found. */
-  class: "warning" | "note" | "well";
-  /** the cause, or that nothing was found; names are between backticks. */
+  /** `fault`, `suspicion`, `does not learn`, `not known` or `learns`. */
+  state: "fault" | "suspicion" | "does not learn" | "not known" | "learns";
+  /** the cause or, if there is none, whether it learns; names are between backticks. */
   text: string;
   /** the other lines of `fmapboard why`. */
   rest: string[];
@@ -379,11 +379,11 @@ export interface Verdict {
   /** the layer call; "" if it is not about a layer. */
   label: string;
   /** of the layer; null if it has no pictures. */
-  key: string | null;
+  key?: string;
   /** key of the layer whose pictures show it. */
-  shown_at: string | null;
+  shown_at?: string;
   /** step since which it lasts; null if nothing was found. */
-  since: number | null;
+  since?: number;
 }
 
 /** The picture of one sample. */

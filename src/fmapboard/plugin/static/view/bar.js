@@ -7,6 +7,7 @@ import { faultsOf, faultsOfLayer } from "../model/health_states.js";
 import { address } from "../model/host.js";
 import { selected } from "../model/overview.js";
 import { asOf, timeText } from "../model/renewal.js";
+import { RUN_STATES } from "../model/run_states.js";
 import * as states from "../model/state.js";
 import { GLOSSARY, explanation } from "../model/terms.js";
 import { callName, counted, inWordsOf, runText, stepText } from "../model/words.js";
@@ -52,16 +53,18 @@ function Run({ app, model: { runs, state } }) {
   if (!runs.length) return null;
   const choose = (/** @type {string} */ run) => app.update(opening(app.state, run));
   const colourOf = (/** @type {string} */ run) => runColour(run, runs);
-  const warned = (/** @type {string} */ run) => {
-    const count = app.overview.verdicts.get(run)?.warnings;
-    return count ? ` · ${counted(count, "warning")}` : "";
+  const stateOf = (/** @type {string} */ run) => {
+    const verdict = app.overview.verdicts.get(run);
+    if (!verdict) return "";
+    const { sign, word } = RUN_STATES[verdict.state];
+    return ` · ${sign} ${word.toLowerCase()}`;
   };
   if (runs.length >= MANY) {
     const names = runs.map(({ run }) => run);
     const chosen = state.run;
-    return html`<${RunPicker} label="Run" runs=${names} ...${{ chosen, colourOf, warned, choose }} />`;
+    return html`<${RunPicker} label="Run" runs=${names} ...${{ chosen, colourOf, stateOf, choose }} />`;
   }
-  const options = runs.map(({ run }) => [run, middle(runText(run), MOST_SHOWN) + warned(run)]);
+  const options = runs.map(({ run }) => [run, middle(runText(run), MOST_SHOWN) + stateOf(run)]);
   return html`
     <${Choice} label="Run" value=${state.run} ...${{ options, choose }}>
       <i class="dot" aria-hidden="true" style=${{ background: colourOf(state.run) }} />
@@ -263,12 +266,14 @@ const FRONTS = [
 function OverviewTools({ app, model, front }) {
   const { state, runs } = model;
   const count = front.lines.length;
+  // Of several runs, the list below says how many are faulty; a number here would be another one.
+  const number = front.chosen.length > 1 ? "" : `: ${count}`;
   const isOpen = app.overview.isOpen && (count > 0 || state.findings === "open");
   return html`
-    <${Button} text=${`Findings: ${count} ${isOpen ? "▴" : "▾"}`}
+    <${Button} text=${`Findings${number} ${isOpen ? "▴" : "▾"}`}
       label="List what was found, with pictures" aria-expanded=${String(isOpen)}
       press=${() => app.update({ findings: isOpen ? "closed" : "open" })} />
-    <${RunChooser} runs=${runs} chosen=${front.chosen} choose=${(/** @type {string[]} */ of) => app.overview.choose(of)} />
+    <${RunChooser} runs=${runs} chosen=${front.chosen} isChosen=${Boolean(state.chosen)} choose=${(/** @type {string[]} */ of) => app.overview.choose(of)} />
     ${
       hasPictures(front) &&
       html`<${Segments} label="Layers over steps as" options=${FRONTS}

@@ -3,6 +3,7 @@
 
 import { opening, scope, unreadText } from "../model/front.js";
 import { CODE, KINDS, STATES, tableOf } from "../model/health_states.js";
+import { NOTHING_FOUND, RUN_STATES, SHARED, folded, rowsOf, summary } from "../model/run_states.js";
 import { explanation } from "../model/terms.js";
 import { callName, counted, inWordsOf, kindOf, runText, stepText, wordOf } from "../model/words.js";
 import { prepare, runColour } from "../picture/canvas.js";
@@ -16,9 +17,9 @@ import { createSheet, isShown } from "./sheet.js";
 
 /** @import {App, Model} from "../app.js" */
 /** @import {Front} from "../model/front.js" */
+/** @import {RunState, RunVerdict} from "../model/run_states.js" */
 /** @import {MapsScene} from "../model/scene.js" */
 /** @import {Health} from "../server/health.js" */
-/** @import {Verdict} from "../server/routes.js" */
 /** @import {Child} from "../vendor/preact_htm.js" */
 
 /** Smallest height of the map; a smaller window scrolls, CSS px. */
@@ -156,14 +157,6 @@ function unmentioned({ health, answers, run }) {
 
 /** @typedef {{app: App, model: Model, front: Front}} Props */
 
-/** Word and sign of each class, and its place in the list: without colour they can be told apart too. */
-const SIGNS = Object.freeze({
-  warning: { word: "Fault:", sign: "✕", rank: 0 },
-  note: { word: "Suspicion:", sign: "!", rank: 1 },
-  unreadable: { word: "", sign: "?", rank: 2 },
-  well: { word: "", sign: "✓", rank: 3 },
-});
-
 /** A message with the text between backticks as code. @param {string} message */
 function sentence(message) {
   return message
@@ -171,9 +164,12 @@ function sentence(message) {
     .map((part, i) => (i % 2 ? html`<code>${part}</code>` : part.replace(/(\d) %/g, "$1\u00a0%")));
 }
 
-/** @param {{of: Verdict["class"]|"unreadable"}} props */
-function Mark({ of }) {
-  return html`<span class="mark" data-class=${of} title=${of}>${SIGNS[of].sign}</span>`;
+/** The sign of a state; its word is for screen readers, if it is not written beside it. @param {{state: RunState, isBesideWord?: boolean}} props */
+function Mark({ state, isBesideWord = false }) {
+  const { sign, word, term } = RUN_STATES[state];
+  const spoken = isBesideWord ? { "aria-hidden": "true" } : { role: "img", "aria-label": word };
+  const { title } = explanation(term);
+  return html`<span class="mark" data-state=${state} title=${`${word}: ${title}`} ...${spoken}>${sign}</span>`;
 }
 
 /** @param {{run: string, runs: Model["runs"], end?: string}} props */
@@ -187,54 +183,26 @@ function Name({ run, runs, end = "" }) {
   `;
 }
 
-/** Rows of further runs that are in view. */
-const MOST_ROWS = 8;
-/** @param {readonly {class: keyof typeof SIGNS}[]} of further runs */
-function summary(of) {
-  const found = {
-    warning: "faulty",
-    note: "suspicious",
-    unreadable: "unreadable",
-    well: "with nothing found",
-  };
-  const counts = Object.entries(found).map(([kind, word]) => [
-    of.filter((each) => each.class === kind).length,
-    word,
-  ]);
-  const said = counts.filter(([count]) => count).map((each) => each.join(" "));
-  return `${of.length} further runs: ${said.join(", ")}`;
-}
-
-/** How the shown run is, in one large line, and below it a row per further run. @param {Props} props */
+/** How the shown run is, in one large line, and below it rows of the further runs. @param {Props} props */
 export function Verdicts({ app, model, front }) {
-  const { runs, stepWords, unread } = model;
+  const { runs, stepWords } = model;
   const shown = front.verdicts.find(({ run }) => run === front.run);
-  const difference = !shown || shown.class === "well" ? front.difference : null;
-  const others = front.verdicts
-    .filter(({ run, class: of }) => run !== front.run && !(front.difference && of === "well"))
-    .sort((a, b) => SIGNS[a.class].rank - SIGNS[b.class].rank);
-  // Runs in which nothing was found share a row.
-  const well = others.filter((each) => each.class === "well");
-  const isShared = (/** @type {{class: string}} */ each) =>
-    well.length > 1 && each.class === "well";
-  /** @param {string} run @param {Child} content */
-  const press = (run, content, title = "") => html`
-    <button type="button" key=${run} data-run=${run} title=${title || null}
-      onClick=${() => app.update({ ...opening(app.state, run), layer: "" })}>
-      ${content}
-    </button>
-  `;
+  const isDifference = !shown || shown.state === "difference";
+  const difference = isDifference ? front.difference : null;
+  const others = front.verdicts.filter(
+    ({ run, state }) => run !== front.run && !(front.difference && isQuiet(state)),
+  );
   const first = difference?.layer;
-  const text =
-    difference?.text ??
-    (unread === null ? shown?.text : shown?.text.replace(/^Nothing found/, "Nothing found so far"));
+  const text = difference?.text ?? shown?.text ?? "Looking through the run…";
+  const word = shown && difference === null ? wordOfRun(shown.state, model) : "";
   return html`
     <div class="verdicts">
       <h1 class="verdict">
-        ${shown && difference === null && html`<${Mark} of=${shown.class} />`}
-        ${others.length > 0 && html`<${Name} run=${front.run} runs=${runs} end=":" />`}
-        ${shown && SIGNS[shown.class].word && html`<b>${SIGNS[shown.class].word}</b>`}
-        <span class="sentence">${text === undefined ? "Looking through the run…" : sentence(text)}</span>
+        ${shown && html`<${Mark} state=${shown.state} isBesideWord=${word !== ""} />`}
+        <span class="verdict-text">
+          ${others.length > 0 && html`<${Name} run=${front.run} runs=${runs} end=":" /> `}
+          ${word && html`<b>${word}</b> `}<span class="sentence">${sentence(text)}</span>
+        </span>
         ${
           shown &&
           shown.shown_at !== null &&
@@ -260,33 +228,77 @@ export function Verdicts({ app, model, front }) {
             </details>`
           : null
       }
-      ${others.length > MOST_ROWS && html`<p class="label">${summary(others)}</p>`}
-      <ol class="run-rows" aria-label="Further runs" hidden=${!others.length}>
-        ${others
-          .filter((each) => !isShared(each))
-          .map(
-            (of) => html`
-              <li key=${of.run}>
-                ${press(
-                  of.run,
-                  html`<${Mark} of=${of.class} /><${Name} run=${of.run} runs=${runs} /><span
-                      class="sentence">${sentence(of.text)}</span
-                    >`,
-                )}
-              </li>
-            `,
-          )}
-        ${
-          well.length > 1 &&
-          html`<li class="together" key="">
-            <${Mark} of="well" /><span>Nothing found in</span>
-            ${well.map(({ run, text: said }) =>
-              press(run, html`<${Name} ...${{ run, runs }} />`, said.replaceAll("\`", "")),
-            )}
-          </li>`
-        }
-      </ol>
+      ${others.length > 0 && html`<${Others} ...${{ app, runs, others }} />`}
     </div>
+  `;
+}
+
+/** True if a run of this state needs no attention beside a difference. @param {RunState} state */
+function isQuiet(state) {
+  return state === "not known" || state === "learns";
+}
+
+/** The word before the verdict; "" where there is no training that could learn. @param {RunState} state @param {Model} model */
+function wordOfRun(state, { unread, stepWords }) {
+  const isOfImages = kindOf(stepWords) === "image";
+  const word = isOfImages && state === "not known" ? "" : RUN_STATES[state].word;
+  // Later steps do not take back what was found.
+  const isSoFar = unread !== null && NOTHING_FOUND.has(state);
+  const said = isSoFar ? `${word} so far`.trim() : word;
+  return said && `${said}:`;
+}
+
+/** A row per further run, the worst first; runs that need no attention share one. @param {{app: App, runs: Model["runs"], others: RunVerdict[]}} props */
+function Others({ app, runs, others }) {
+  const rows = rowsOf(others);
+  const few = folded(rows);
+  const hidden = others.length - few.flat().length;
+  const listed = app.overview.isWhole ? rows : few;
+  /** @param {string} run @param {Child} content */
+  const press = (run, content, title = "") => html`
+    <button type="button" key=${run} data-run=${run} title=${title || null}
+      onClick=${() => app.update({ ...opening(app.state, run), layer: "" })}>
+      ${content}
+    </button>
+  `;
+  return html`
+    ${
+      hidden > 0 &&
+      html`<p class="run-summary label">
+        <span>${summary(others)}</span>
+        <button type="button" aria-expanded=${String(app.overview.isWhole)}
+          onClick=${() => app.overview.showRuns(!app.overview.isWhole)}>
+          ${app.overview.isWhole ? "Show fewer" : `Show ${hidden} more`}
+        </button>
+      </p>`
+    }
+    <ol class="run-rows" aria-label="Further runs">
+      ${listed.map((row) => {
+        const [{ run, state, text }] = row;
+        if (row.length > 1) {
+          return html`<li class="together" key=${state}>
+            <${Mark} state=${state} /><span>${SHARED.get(state)}</span>
+            ${row.map((each) =>
+              press(
+                each.run,
+                html`<${Name} run=${each.run} runs=${runs} />`,
+                each.text.replaceAll("\`", ""),
+              ),
+            )}
+          </li>`;
+        }
+        return html`
+          <li key=${run}>
+            ${press(
+              run,
+              html`<${Mark} state=${state} /><${Name} ...${{ run, runs }} /><span
+                  class="sentence">${sentence(text)}</span
+                >`,
+            )}
+          </li>
+        `;
+      })}
+    </ol>
   `;
 }
 
@@ -314,6 +326,7 @@ export function Findings({ app, model, front }) {
   const { runs, state } = model;
   const isSeveral = front.chosen.length > 1;
   const rest = front.lines.length - front.shown.length;
+  const isAll = Boolean(state.chosen) || front.chosen.length === runs.length;
   const named = (/** @type {string} */ run) =>
     isSeveral && html`<${Name} run=${run} runs=${runs} end=" · " />`;
   return html`
@@ -353,8 +366,10 @@ export function Findings({ app, model, front }) {
         onClick=${() => app.overview.showLines(!app.overview.all)}>
         ${rest > 0 ? `Show ${rest} more` : "Show fewer"}
       </button>
-      <p class="visually-hidden" role="status">
-        ${counted(front.lines.length, "finding")} in ${counted(front.chosen.length, "run")}
+      <p class=${isAll ? "visually-hidden" : "label"} role="status">
+        ${counted(front.lines.length, "finding")} in ${counted(front.chosen.length, "run")}${
+          isAll ? "" : ` of ${runs.length}: choose others with Runs`
+        }
       </p>
     </div>
   `;
@@ -363,9 +378,11 @@ export function Findings({ app, model, front }) {
 /** What is said of runs without findings. @param {Front["answers"]} answers @param {(run: string) => Child} named */
 function quiet(answers, named) {
   /** @typedef {Front["answers"][number]} Answer */
-  const isQuiet = (/** @type {Answer} */ { answer }) =>
+  const isEmpty = (/** @type {Answer} */ { answer }) =>
     answer && !answer.findings.length && answer.unread === null;
-  const together = answers.filter(isQuiet);
+  const isStuck = (/** @type {Answer} */ { answer }) => answer?.line.state === "does not learn";
+  const stuckFirst = [...answers].sort((a, b) => Number(isStuck(b)) - Number(isStuck(a)));
+  const together = answers.filter((each) => isEmpty(each) && !isStuck(each));
   const runs = together.map(({ run, answer }, i) => [
     i ? "; " : "",
     named(run),
@@ -374,20 +391,21 @@ function quiet(answers, named) {
   const textOf = (/** @type {Answer} */ of) => {
     const { answer, error } = of;
     if (error) return `findings cannot be read: ${error}`;
-    if (!answer || (together.length > 1 && isQuiet(of))) return "";
-    const sofar = answer.unread === null ? "" : "so far ";
-    const nothing = answer.findings.length ? "" : `nothing found ${sofar}in ${scope(answer)}`;
-    return [nothing, unreadText(answer.unread)].filter(Boolean).join("; ");
+    if (!answer || (together.length > 1 && isEmpty(of))) return "";
+    const sofar = answer.unread === null ? "" : " so far";
+    const nothing = answer.findings.length ? "" : `nothing found${sofar} in ${scope(answer)}`;
+    const stuck = `does not learn${sofar}: ${answer.line.text}`;
+    return [isStuck(of) ? stuck : nothing, unreadText(answer.unread)].filter(Boolean).join("; ");
   };
   const awaited = answers.filter(({ answer, error }) => !answer && !error).length;
   const of = awaited < answers.length ? ` in ${counted(awaited, "further run")}` : "";
   return html`
-    ${together.length > 1 && html`<li class="quiet">nothing found in ${runs}</li>`}
-    ${answers.map((each) => {
+    ${stuckFirst.map((each) => {
       const text = textOf(each);
       const name = each.error ? "quiet problem" : "quiet";
-      return text && html`<li class=${name}>${named(each.run)}${text}</li>`;
+      return text && html`<li class=${name}>${named(each.run)}${sentence(text)}</li>`;
     })}
+    ${together.length > 1 && html`<li class="quiet">nothing found in ${runs}</li>`}
     ${awaited > 0 && html`<li class="quiet">looking for findings${of}…</li>`}
   `;
 }

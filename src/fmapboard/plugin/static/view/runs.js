@@ -35,10 +35,10 @@ const MOVES = Object.freeze({ ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -
 let pickers = 0;
 
 /**
- * `warned` is said behind the name of a run, `same` is the entry that means "the run of the main
+ * `stateOf` is said behind the name of a run, `same` is the entry that means "the run of the main
  * column", for which `choose` gets "".
  * @typedef {{label: string, runs: readonly string[], chosen: string, same?: string,
- *   colourOf: (run: string) => string, warned?: (run: string) => string,
+ *   colourOf: (run: string) => string, stateOf?: (run: string) => string,
  *   choose: (run: string) => void}} Offer
  */
 
@@ -64,7 +64,7 @@ export function RunPicker(offer) {
 }
 
 /** The field to search in and the list. @param {Offer & {id: string, leave: () => void}} props */
-function Panel({ id, label, runs, chosen, colourOf, warned, same, choose, leave }) {
+function Panel({ id, label, runs, chosen, colourOf, stateOf, same, choose, leave }) {
   const [words, setWords] = useState("");
   const matching = search(runs, words);
   const found = [...(same && !words ? [""] : []), ...matching].slice(0, MOST);
@@ -110,7 +110,7 @@ function Panel({ id, label, runs, chosen, colourOf, warned, same, choose, leave 
             <li key=${run} id=${`${id}-${i}`} role="option" aria-selected=${String(i === at)}
               onClick=${() => choose(run)}>
               <${RunName} run=${run || (same ?? "")} colour=${colourOf(run)} />
-              <span class="said">${warned?.(run)}</span>
+              <span class="said">${stateOf?.(run)}</span>
             </li>
           `,
         )}
@@ -126,15 +126,15 @@ const MOST_LISTED = 200;
 
 /** @typedef {{runs: readonly RunEntry[], chosen: readonly string[], choose: (runs: string[]) => void}} Chosen */
 
-/** @param {Chosen} props */
-export function RunChooser({ runs, chosen, choose }) {
+/** `isChosen`: by the user. @param {Chosen & {isChosen: boolean}} props */
+export function RunChooser({ runs, chosen, isChosen, choose }) {
   const { isOpen, around, opener } = usePopover();
   if (runs.length < 2) return null;
   const most = chosen.length === MOST_RUNS ? ", the most" : "";
   return html`
     <span class="run-chooser" ...${around}>
       <button type="button" title="Choose the runs whose findings are listed (/)" ...${opener}>
-        <span>Runs: ${chosen.length} of ${runs.length}${most}</span><${Icon} name="open" />
+        <span>${isChosen ? `Runs: ${chosen.length} of ${runs.length}${most}` : "Runs"}</span><${Icon} name="open" />
       </button>
       ${isOpen && html`<${RunBoxes} ...${{ runs, chosen, choose }} />`}
     </span>

@@ -1,0 +1,752 @@
+"""Facts of a run that several rules need, each computed once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from fmapboard.formats import tags
+from fmapboard.formats.checks import LargestUpdate
+from fmapboard.formats.tab_records import Floats
+from fmapboard.formats.training_facts import OutputFacts, TrainingFacts
+from fmapboard.health import thresholds
+from fmapboard.health.layer_findings import DeadLayer, Spell, dead_layers
+from fmapboard.health.record import NotRecorded, RunRecord, Series, Steps
+from fmapboard.health.states import ROUNDING
+from fmapboard.health.table import HealthRow, HealthTable, is_normalized
+
+OutputSteps = Mapping[int, OutputFacts]
+"""Logged step -> what is known of an output, ascending."""
+
+
+class FaultyBatches(NamedTuple):
+    """Most batches have a fault.
+
+    Attributes:
+        since: first logged step with it.
+        size: of the newest one.
+        text: how many have it, in words.
+    """
+
+    since: int
+    size: int
+    text: str
+
+
+class ImageScale(NamedTuple):
+    """The scale of the input images, medians over the logged steps.
+
+    Attributes:
+        since: the first logged step.
+        steps: number of logged steps.
+        low: smallest value.
+        high: largest value.
+        magnitude: the larger magnitude of the two.
+        spread: standard deviation where the values differ; infinite if they never do.
+        contrast: ``high`` - ``low`` in units of the mean's magnitude; infinite without a mean.
+    """
+
+    since: int
+    steps: int
+    low: float
+    high: float
+    magnitude: float
+    spread: float
+    contrast: float
+
+    @property
+    def are_bytes(self) -> bool:
+        """True if the values look like 0 to 255, perhaps after a mean was subtracted."""
+        is_positive = self.low > -thresholds.BYTES_BELOW_0.value * self.high
+        return (
+            is_positive and thresholds.BYTES_LOW.value <= self.high <= thresholds.BYTES_HIGH.value
+        )
+
+
+class ConstantOutput(NamedTuple):
+    """Every output is nearly the same for all images.
+
+    Attributes:
+        since: first of the newest logged steps at which that is so.
+        spread: largest mean over the units of (standard deviation over the images) / (mean
+            magnitude), at the newest step.
+        is_one: every output is a single unit that is exactly 1.
+    """
+
+    since: int
+    spread: float
+    is_one: bool
+
+
+class Change(NamedTuple):
+    """How much the activations grow or fade over a stretch of layers."""
+
+    first: HealthRow
+    last: HealthRow
+    factor: float
+
+
+class Growth(NamedTuple):
+    """A layer whose magnitudes have grown since the first logged step.
+
+    Attributes:
+        row: index of the layer.
+        step: first logged step at which they have.
+        factor: the most by which they have grown.
+        largest: the largest magnitude.
+    """
+
+    row: int
+    step: int
+    factor: float
+    largest: float
+
+
+class Ratios(NamedTuple):
+    """Update ratios, |Δw| / |w| of one optimizer step, of the weights that count.
+
+    Attributes:
+        names: of the weights.
+        steps: logged steps at which a ratio is known.
+        values: [steps, weights]; NaN if not known.
+        median: over the weights, [steps]; NaN also at steps whose rate is known to be none.
+        is_of_head: the network has layers with kernels, and trains none of them.
+    """
+
+    names: list[str]
+    steps: list[int]
+    values: Floats
+    median: Floats
+    is_of_head: bool
+
+
+class InputEvidence:
+    """Facts of what the model of a run receives; each is computed when it is first asked for.
+
+    Args:
+        record: what was logged of the model.
+    """
+
+    def __init__(self, record: RunRecord) -> None:
+        self.record = record
+
+    @property
+    def layers(self) -> HealthTable:
+        """Numbers of every layer at every step.
+
+        Raises:
+            NotRecorded: the run has no overview series.
+        """
+        return self.record.layers()
+
+    @property
+    def facts(self) -> Mapping[int, TrainingFacts]:
+        """Logged step -> what only the training process knew, ascending, at least one.
+
+        Raises:
+            NotRecorded: the run has no such series.
+        """
+        return self.record.training_facts()
+
+    @property
+    def newest(self) -> TrainingFacts:
+        """What only the training process knew, at the last logged step.
+
+        Raises:
+            NotRecorded: nothing of it was recorded.
+        """
+        return list(self.facts.values())[-1]
+
+    def since(self, is_faulty: Callable[[TrainingFacts], bool]) -> int | None:
+        """First of the steps at the end of the run that all have a fault; None if too few have.
+
+        Raises:
+            NotRecorded: nothing of the training process was recorded.
+        """
+        since = None
+        count = 0
+        for step, facts in reversed(list(self.facts.items())):
+            if not is_faulty(facts):
+                break
+            since = step
+            count += 1
+        return since if count >= min(thresholds.LASTING.value, len(self.facts)) else None
+
+    def faulty_batches(self, is_faulty: Callable[[TrainingFacts], bool]) -> FaultyBatches | None:
+        """The batches of two images or more that have a fault; None if most have not.
+
+        Raises:
+            NotRecorded: at no step the network received a batch of images.
+        """
+        self.check_batches()
+        batches = [(step, facts) for step, facts in self.facts.items() if (facts.batch or 0) >= 2]
+        faulty = [(step, facts) for step, facts in batches if is_faulty(facts)]
+        least = max(min(thresholds.LASTING.value, len(batches)), len(batches) / 2)
+        if not faulty or len(faulty) < least:
+            return None
+        since = faulty[0][0]
+        size = faulty[-1][1].batch or 0
+        steps = f"{len(batches)} {self.record.steps_called}"
+        text = f"at {len(faulty)} of {steps}, since step {since}"
+        return FaultyBatches(since, size, text)
+
+    def check_batches(self) -> None:
+        """Do nothing if the network received images at some step, or has no layer for images.
+
+        Raises:
+            NotRecorded: it may have received some that are not known.
+        """
+        if all(facts.batch is None for facts in self.facts.values()):
+            self.check_images()
+
+    def check_images(self) -> None:
+        """Do nothing if the network is known to have no layer for images.
+
+        Raises:
+            NotRecorded: it has a layer with kernels of two dimensions or more, or none is known.
+        """
+        rows = [] if self.record.health is None else self.record.health.rows
+        shapes = [row.facts.kernel_shape or () for row in rows]
+        if not shapes or max(map(len, shapes)) >= len(("out", "in", "height", "width")):
+            raise NotRecorded(
+                "a batch of images with 1 or 3 channels as an argument of the model that is watched"
+            )
+
+    @property
+    def drawn_input(self) -> str:
+        """Tag of the Images series that shows what the model receives."""
+        return tags.prefix(self.record.name) + tags.network_input(0)
+
+    @property
+    def image_numbers(self) -> list[Mapping[str, float]]:
+        """Numbers of the drawn input images, per logged step; empty if none are known."""
+        needed = {"minimum", "maximum", "std"}
+        every = self.record.network_input.values()
+        return [numbers for numbers in every if needed <= numbers.keys()]
+
+    @cached_property
+    def image_scale(self) -> ImageScale | None:
+        """The scale of the input images; None if they are not known."""
+        if not self.image_numbers:
+            return None
+        return _image_scale(self.image_numbers, min(self.record.network_input))
+
+
+class OutputEvidence(InputEvidence):
+    """Facts of what the model of a run returns, and of its losses.
+
+    Args:
+        record: what was logged of the model.
+    """
+
+    @cached_property
+    def losses(self) -> list[list[float]]:
+        """The losses of each output, where they are known at four logged steps or more.
+
+        That of the first step too, if it was certain only later.
+        """
+        known: dict[str, list[float]] = {}
+        for facts in self.record.facts.values():
+            for output in facts.outputs:
+                if output.loss is None:
+                    continue
+                losses = known.setdefault(output.name, [])
+                if output.held is not None and output.held.loss is not None:
+                    losses.append(output.held.loss)
+                losses.append(output.loss)
+        least = thresholds.LOGGED_STEPS.value
+        return [losses for losses in known.values() if len(losses) >= least]
+
+    def falls(self, below: float = math.inf) -> bool:
+        """True if losses are known that start below a value, and end at four fifths or less."""
+        for losses in self.losses:
+            has_fallen = losses[0] < below and losses[-1] < thresholds.LEARNS.value * losses[0]
+            if not has_fallen:
+                return False
+        return bool(self.losses)
+
+    @property
+    def has_loss_that_stays(self) -> bool:
+        """True if one of the known losses never fell to 95 % of its first value."""
+        return any(map(stays, self.losses))
+
+    def stays_late(self, share: float) -> bool:
+        """True if the median of the second half of each loss is above a share of its first value.
+
+        Also if no loss is known.
+        """
+        for losses in self.losses:
+            late = losses[len(losses) // 2 :]
+            if not np.median(late) > share * losses[0]:
+                return False
+        return True
+
+    @property
+    def first_outputs(self) -> Sequence[OutputFacts]:
+        """The outputs at the first logged step, if they are known."""
+        return next(iter(self.record.facts.values())).outputs if self.record.facts else ()
+
+    @property
+    def largest_first_output(self) -> float:
+        """The largest magnitude that an output [N, C] first reaches with both signs; 0 if unknown.
+
+        Outputs of one sign, such as distances or pixels, may well be large.
+        """
+        sizes = [
+            min(-output.low, output.high)
+            for output in self.first_outputs
+            if len(output.shape) == 2 and output.shape[1] > 1
+        ]
+        return max(sizes, default=0.0)
+
+    @cached_property
+    def outputs(self) -> dict[str, OutputSteps]:
+        """Name of an output -> what is known of it, at steps at which it is finite.
+
+        Raises:
+            NotRecorded: no output with a gradient is known.
+        """
+        found: dict[str, dict[int, OutputFacts]] = {}
+        for step, facts in self.facts.items():
+            for output in facts.outputs:
+                known = found.setdefault(output.name, {})
+                if not output.shape or output.predictions is not None or output.low < output.high:
+                    known[step] = output
+        if not found:
+            raise NotRecorded("an output of the network with a gradient")
+        return {name: known for name, known in found.items() if known}
+
+    def constant_output(
+        self,
+        spread: float = thresholds.OUTPUT_SPREAD.value,
+        images: int = thresholds.OUTPUT_IMAGES.value,
+    ) -> ConstantOutput | None:
+        """Since when all outputs are nearly the same for all images; None if they are not.
+
+        At the last two logged steps, the first of the run not counted.
+
+        Args:
+            spread: (standard deviation over the images) / (mean magnitude) up to which they are.
+            images: least number of images.
+
+        Raises:
+            NotRecorded: no output with a gradient is known.
+        """
+
+        def is_constant(output: OutputFacts) -> bool:
+            if not self._may_be_judged(output) or output.spread is None:
+                return False
+            return output.spread <= spread and output.shape[0] >= images
+
+        begins = []
+        last = []
+        for steps in self.outputs.values():
+            later = dict(list(steps.items())[1:])
+            since = lasting(later, is_constant, thresholds.LASTING.value)
+            if since is None:
+                return None
+            begins.append(since)
+            last.append(list(steps.values())[-1])
+        if not begins:
+            return None
+        value = max(output.spread or 0.0 for output in last)
+        return ConstantOutput(max(begins), value, all(map(_is_one, last)))
+
+    @cached_property
+    def has_constant_output(self) -> bool:
+        """True if all outputs are known, and nearly the same for all images."""
+        try:
+            return self.constant_output() is not None
+        except NotRecorded:
+            return False
+
+    def _may_be_judged(self, output: OutputFacts) -> bool:
+        """False for one of several predictions, and for what may be a critic's answers."""
+        if (output.predictions or 1) != 1:
+            return False
+        is_one_unit = output.shape[1:2] in ((), (1,)) and not self.has_largest_maps(output)
+        may_be_critic = len(output.labels or ()) < 2 and not output.is_pulled_apart
+        return not (is_one_unit and may_be_critic) or _is_one(output)
+
+    def has_largest_maps(self, output: OutputFacts) -> bool:
+        """True if an output is maps as large as the largest maps of the network."""
+        if len(output.shape) <= 2 or self.record.health is None:
+            return False
+        values = output.shape[0] * math.prod(output.shape[2:])  # per channel
+        return not values < np.nanmax(self.record.health.columns["values"])
+
+    @property
+    def is_stuck(self) -> bool:
+        """True if the loss stays, or the output is constant."""
+        if self.losses and self.stays_late(thresholds.STAYS.value):
+            return True
+        return self.record.health is not None and self.has_constant_output
+
+    def ends_in(self, kind: str) -> bool:
+        """True if the last layer is followed by a module of a kind, such as ``"Sigmoid"``."""
+        if self.record.health is None or not self.record.health.rows:
+            return False
+        last = self.record.health.rows[-1].facts
+        return kind in (last.type, *last.followed_by)
+
+
+class Evidence(OutputEvidence):
+    """Facts of the run of one model; each is computed when it is first asked for.
+
+    Args:
+        record: what was logged of the model.
+    """
+
+    @property
+    def first_response(self) -> float:
+        """Standard deviation of the first layer with kernels at the first logged step.
+
+        Infinite if it is not known.
+        """
+        if not self.weighted_layers:
+            return math.inf
+        index = self.layers.rows.index(self.weighted_layers[0])
+        std = float(self.layers.columns["std"][0, index])
+        return std if math.isfinite(std) else math.inf
+
+    @cached_property
+    def weighted_layers(self) -> list[HealthRow]:
+        """The first call of each layer with kernels, in network order."""
+        return self.record.weighted_layers()
+
+    @property
+    def first_layer(self) -> HealthRow | None:
+        """The layer that is called first; None if no layer is known."""
+        if self.record.health is None:
+            return None
+        return next(iter(self.record.health.rows), None)
+
+    @property
+    def gradient_norms(self) -> Mapping[str, Series]:
+        """Parameter, or ``tags.TOTAL`` -> the 2-norm of its gradient; empty if none is recorded."""
+        return self.record.scalars.get(tags.GRADIENT_NORM, {})
+
+    def has_zero_gradient(self, parameter: str) -> bool:
+        """True if the gradient of a parameter is known to be zero at every logged step."""
+        norms = self.gradient_norms.get(parameter)
+        return norms is not None and bool((norms.values == 0).all())
+
+    def dead_layers(
+        self,
+        share: float = thresholds.DEAD_SHARE.value,
+        share_at_start: float = thresholds.DEAD_SHARE_AT_START.value,
+    ) -> list[DeadLayer]:
+        """The layers with enough dead channels, and the step since which that holds.
+
+        Args:
+            share: share of the channels, 0 to 1, from which a layer counts.
+            share_at_start: the same of channels that are dead since the first logged step, and of
+                networks that learn.
+
+        Raises:
+            NotRecorded: the run has no overview series.
+        """
+        table = self.layers
+        learns = self.falls()
+        layers = []
+        for layer in dead_layers(table):
+            since = since_share(table, layer.spell, share)
+            least = share_at_start
+            if since > table.steps[0] and not learns:
+                least = share
+            is_lasting = since < table.steps[-1] or len(table.steps) == 1
+            if is_lasting and layer.share >= least - ROUNDING:
+                layers.append(layer._replace(spell=layer.spell._replace(since=since)))
+        return layers
+
+    def growth_over_steps(
+        self,
+        growth: float = thresholds.GROWTH.value,
+        size: float = thresholds.GROWN_SIZE.value,
+    ) -> Growth | None:
+        """The first layer whose magnitudes have grown since the first logged step.
+
+        Args:
+            growth: factor from which they have, see `Growth`.
+            size: largest magnitude from which a layer counts.
+
+        Raises:
+            NotRecorded: the run has no overview series.
+        """
+        table = self.layers
+        if table.is_of_images:
+            return None
+        magnitude = table.magnitudes
+        with np.errstate(all="ignore"):
+            grown = magnitude.astype(np.float64) / _usual(magnitude[0])  # [steps, layers]
+            grown[~np.isfinite(grown)] = 0.0
+        is_large = (grown >= growth) & (magnitude >= size)
+        if not is_large.any():
+            return None
+        step = int(is_large.any(1).argmax())
+        row = int(is_large[step].argmax())
+        return Growth(
+            row=row,
+            step=table.steps[step],
+            factor=float(grown[:, row].max()),
+            largest=float(np.nanmax(magnitude[:, row])),
+        )
+
+    @cached_property
+    def lost_since(self) -> int | None:
+        """First step at which channels died, or values exploded or were not finite; None if none.
+
+        Channels that died with images without content are not counted.
+        """
+        if self.record.health is None:
+            return None
+        table = self.layers
+        is_lost = (table.columns["nonfinite"] > 0).any(1)  # [steps]
+        lost = np.array(table.steps)[is_lost].tolist()
+        if not self._has_constant_images:
+            lost += [layer.spell.since for layer in self.dead_layers()]
+        grown = self.growth_over_steps()
+        if grown is not None:
+            lost.append(grown.step)
+        return min((step for step in lost if step), default=None)
+
+    @property
+    def _has_constant_images(self) -> bool:
+        try:
+            return self.faulty_batches(are_all_constant) is not None
+        except NotRecorded:
+            return False
+
+    @cached_property
+    def kernels(self) -> set[str]:
+        """Names of the weights of layers with kernels; empty if the layers are not recorded."""
+        rows = [] if self.record.health is None else self.weighted_layers
+        return {f"{row.facts.layer}.weight" for row in rows}
+
+    @cached_property
+    def without_gradient(self) -> dict[int, set[str]]:
+        """Logged step at which an optimizer stepped -> the parameters without a gradient.
+
+        Raises:
+            NotRecorded: nothing of the training process was recorded.
+        """
+        found = {}
+        for step, facts in self.facts.items():
+            if facts.no_gradient is not None:
+                found[step] = set(facts.no_gradient)
+        return found
+
+    weights_change = "each weight changes at each optimizer step"
+    """What healthy runs have."""
+
+    @cached_property
+    def update_ratios(self) -> Ratios | None:
+        """The update ratios that rules read; None if there are none.
+
+        Those of layers with kernels, or, where these are less than a third, as in a transformer,
+        all parameters named ``weight``; none whose gradient is 0 at every logged step.
+
+        Raises:
+            NotRecorded: the run has no update ratios.
+        """
+        every = self.record.group(tags.UPDATE_RATIO)
+        weights = {
+            name: series
+            for name, series in every.items()
+            if name.rpartition(".")[2].startswith("weight")
+        }
+        trained = {name: series for name, series in weights.items() if name in self.kernels}
+        if 0 < len(trained) < thresholds.FEW_KERNELS.value * len(weights):
+            trained = weights
+        chosen = trained or weights
+        if not chosen:
+            chosen = {name: series for name, series in every.items() if not name.endswith("bias")}
+        chosen = {n: series for n, series in chosen.items() if not self.has_zero_gradient(n)}
+        if not chosen:
+            return None
+        steps, values = over_steps(chosen.values())
+        facts = self.record.facts.items()
+        moving = [step for step, known in facts if known.rates and known.rates[1] > 0]
+        # At a rate of 0, or one that is not known, no update is none to judge.
+        values[(values <= 0) & ~np.isin(steps, moving)[:, None]] = np.nan
+        is_known = ~np.isnan(values).all(1)
+        steps = steps[is_known]
+        values = values[is_known]
+        if not len(steps):
+            return None
+        median = np.nanmedian(values, axis=1)
+        searched = [step for step, known in facts if known.rates is None]
+        median[np.isin(steps, searched)] = np.nan
+        is_of_head = bool(self.kernels) and not trained
+        return Ratios(list(chosen), steps.tolist(), values, median, is_of_head)
+
+    def largest_update(self, step: int | None = None) -> LargestUpdate | None:
+        """The largest update ratio of all parameters, at a logged step or at any.
+
+        Parameters other than weights, which may start at 0, count up to their own norm.
+
+        Args:
+            step: of the optimizer; None for all logged steps.
+        """
+        largest: LargestUpdate | None = None
+        for name, series in self.record.scalars.get(tags.UPDATE_RATIO, {}).items():
+            is_asked = np.isfinite(series.values)
+            if step is not None:
+                is_asked &= series.steps == step
+            if not name.rpartition(".")[2].startswith("weight"):
+                is_asked &= series.values <= 1
+            if not is_asked.any():
+                continue
+            values = series.values[is_asked]
+            place = int(values.argmax())
+            if largest is None or values[place] > largest.value:
+                at = int(series.steps[is_asked][place])
+                largest = LargestUpdate(name, at, float(values[place]))
+        return largest
+
+    @property
+    def has_batchnorm_gaps(self) -> bool:
+        """True if the gaps of BatchNorm layers are recorded; False if there is no such layer.
+
+        Raises:
+            NotRecorded: the network has one, or its layers are not known.
+        """
+        if self.record.scalars.get(tags.BATCHNORM_GAP):
+            return True
+        if self.record.has_module("batchnorm") is False:
+            return False
+        raise NotRecorded(
+            f"the scalars {tags.BATCHNORM_GAP}/…, of BatchNorm layers in training mode"
+        )
+
+
+BINARY = "BCE with logits"
+"""Kind of the loss of binary labels."""
+_OF_CLASSES = ("cross-entropy", "NLL")
+"""Starts of the kinds of losses over classes, one label or a mixture of labels per row."""
+
+
+def is_over_classes(output: OutputFacts) -> bool:
+    """True if the loss of an output was read, and is one over classes."""
+    return output.kind.startswith(_OF_CLASSES) and not output.given
+
+
+def with_known_loss(steps: OutputSteps) -> OutputSteps:
+    """The steps at which the loss is known: where a network has diverged, it cannot be read."""
+    return {step: output for step, output in steps.items() if output.kind != "not certain"}
+
+
+def quoted(name: str) -> str:
+    """The name of an output in a sentence, with a space in front of it; "" if it has none."""
+    return f" `{name}`" if name else ""
+
+
+def _is_one(output: OutputFacts) -> bool:
+    return output.low == output.high == 1 == math.prod(output.shape[1:])
+
+
+def stays(losses: Sequence[float], share: float = thresholds.STAYS.value) -> bool:
+    """True if a loss that is known at two steps or more never fell to this share of the first."""
+    return len(losses) > 1 and min(losses[1:]) > share * losses[0] > 0
+
+
+def lasting(steps: OutputSteps, is_so: Callable[[OutputFacts], bool], least: int) -> int | None:
+    """First of the newest steps at which something is so; None if they are fewer than ``least``."""
+    since = None
+    count = 0
+    for step, output in reversed(list(steps.items())):
+        if not is_so(output):
+            break
+        since = step
+        count += 1
+    return since if count >= least else None
+
+
+def over_steps(series: Iterable[Series]) -> tuple[Steps, Floats]:
+    """The steps of any of several series [S], and their values at these, [S, series].
+
+    The values are NaN where a series has none.
+    """
+    listed = list(series)
+    steps = np.unique(np.concatenate([own_steps for own_steps, _ in listed]))
+    values = np.full((len(steps), len(listed)), np.nan)
+    for column, (own_steps, own_values) in enumerate(listed):
+        values[np.searchsorted(steps, own_steps), column] = own_values
+    return steps, values
+
+
+def are_all_constant(facts: TrainingFacts) -> bool:
+    """True if each image of the batch has one value."""
+    return facts.count("constant_images") == facts.batch
+
+
+def are_all_identical(facts: TrainingFacts) -> bool:
+    """True if all images of the batch are the same, and not constant."""
+    firsts = {first for first, _ in facts.identical_images or ()}
+    others = facts.count("identical_images")
+    is_same = firsts == {0} and others == (facts.batch or 0) - 1
+    return is_same and not are_all_constant(facts)
+
+
+def _image_scale(every: Sequence[Mapping[str, float]], since: int) -> ImageScale:
+    """The scale of images, given their numbers at each step."""
+    low = float(np.median([numbers["minimum"] for numbers in every]))
+    high = float(np.median([numbers["maximum"] for numbers in every]))
+    magnitudes = [max(abs(numbers["minimum"]), abs(numbers["maximum"])) for numbers in every]
+    varied = [numbers for numbers in every if numbers["maximum"] > numbers["minimum"]]
+    means = [abs(numbers["mean"]) for numbers in varied if numbers.get("mean")]
+    stds = [numbers["std"] for numbers in varied]
+    return ImageScale(
+        since=since,
+        steps=len(every),
+        low=low,
+        high=high,
+        magnitude=float(np.median(magnitudes)),
+        spread=float(np.median(stds)) if stds else math.inf,
+        contrast=(high - low) / float(np.median(means)) if means else math.inf,
+    )
+
+
+def is_weighted(row: HealthRow) -> bool:
+    """True for layers with kernels and linear layers."""
+    return row.facts.kernel_shape is not None or row.facts.type == "Linear"
+
+
+def stretches(table: HealthTable, stds: Sequence[float]) -> list[list[tuple[HealthRow, float]]]:
+    """Three layers or more in a row with no normalization between them, and their numbers.
+
+    Args:
+        table: of all layers.
+        stds: one number per row; rows with NaN are left out.
+    """
+    parts: list[list[tuple[HealthRow, float]]] = [[]]
+    for row, std in zip(table.rows, stds, strict=True):
+        if math.isfinite(std):
+            parts[-1].append((row, std))
+        if is_normalized(row):
+            parts.append([])
+    least = thresholds.STRETCH.value
+    return [part for part in parts if len(part) >= least and part[0][1] > 0]
+
+
+def since_share(table: HealthTable, spell: Spell, least: float) -> int:
+    """First of the consecutive last steps at which this share of a layer's channels is dead."""
+    since = spell.since
+    shares = table.columns["dead"][:, spell.row].tolist()
+    for step, share in zip(reversed(table.steps), reversed(shares), strict=True):
+        if share < least - ROUNDING:
+            break
+        if math.isfinite(share):
+            since = step
+    return since
+
+
+def _usual(magnitudes: Floats) -> Floats:
+    """The larger of each layer's magnitude and the median layer's; NaN where it is 0 or unknown."""
+    known = magnitudes[np.isfinite(magnitudes) & (magnitudes > 0)]
+    median = float(np.median(known)) if known.size else math.nan
+    return np.where(magnitudes > 0, np.fmax(magnitudes, median), np.nan).astype(np.float64)

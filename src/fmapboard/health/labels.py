@@ -1,0 +1,48 @@
+"""The labels that the gradient of an output tells."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from fmapboard.health.evidence import OutputSteps
+
+
+class Labels(NamedTuple):
+    """The hard labels of the images, or of their pixels, of several logged steps.
+
+    Attributes:
+        classes: size of the class axis.
+        first: the first of the steps.
+        counts: label -> number of images, of each step.
+        is_per_image: False for those of pixels, which are not independent of each other.
+    """
+
+    classes: int
+    first: int
+    counts: tuple[Mapping[int, int], ...]
+    is_per_image: bool
+
+    @property
+    def total(self) -> Counter[int]:
+        """Label -> number of images."""
+        return sum(map(Counter, self.counts), Counter[int]())
+
+
+def labels_of(steps: OutputSteps) -> Labels | None:
+    """The labels of an output; None if there is no hard label per image or per pixel.
+
+    Not read are losses against more candidates than there are images, whose label is the place of
+    the right one: 0.
+    """
+    known = {step: output for step, output in steps.items() if output.labels and output.classes}
+    if not known:
+        return None
+    last = list(known.values())[-1]
+    counts = tuple(dict(output.labels or ()) for output in known.values())
+    is_per_image = last.label_changes is not None
+    classes = last.classes or 0
+    if classes > last.rows and all(set(by_label) == {0} for by_label in counts):
+        return None
+    return Labels(classes, min(known), counts, is_per_image)

@@ -1,0 +1,187 @@
+"""What the checks of a run looked at: its losses, whether it learns, and its updates."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from fmapboard.formats import tags
+from fmapboard.formats.checks import Ends, OutputProgress, Seen
+from fmapboard.formats.tab_records import Floats
+from fmapboard.formats.training_facts import OutputFacts
+from fmapboard.health import thresholds
+from fmapboard.health.evidence import BINARY, Evidence, OutputSteps, is_over_classes
+
+
+def seen_in(evidence: Evidence) -> Seen:
+    """What is known of the run of one model, besides what is wrong in it."""
+    record = evidence.record
+    table = record.health
+    largest = evidence.largest_update()
+    if largest is not None:
+        largest = replace(largest, parameter=_named(record.name, largest.parameter))
+    newest = list(record.facts.values())[-1] if record.facts else None
+    no_loss = {} if newest is None else newest.no_loss
+    return Seen(
+        layers=0 if table is None else len(table.rows),
+        steps=0 if table is None else table.written,
+        last_step=None if table is None else table.steps[-1],
+        is_of_images=table is not None and table.is_of_images,
+        usual_update=_usual_update(evidence),
+        largest_update=largest,
+        outputs=tuple(_outputs(evidence)),
+        rates=None if newest is None else newest.rates,
+        batch=None if newest is None else newest.batch,
+        no_loss={_named(record.name, output): why for output, why in no_loss.items()},
+    )
+
+
+def merged(every: Sequence[Seen]) -> Seen:
+    """What is known of all models of a run."""
+    if len(every) == 1:
+        return every[0]
+    largest = [seen.largest_update for seen in every if seen.largest_update is not None]
+    usual = [seen.usual_update for seen in every if seen.usual_update is not None]
+    steps = [seen.last_step for seen in every if seen.last_step is not None]
+    no_loss: dict[str, str] = {}
+    for seen in every:
+        no_loss.update(seen.no_loss)
+    return Seen(
+        layers=sum(seen.layers for seen in every),
+        steps=max((seen.steps for seen in every), default=0),
+        last_step=max(steps, default=None),
+        is_of_images=any(seen.is_of_images for seen in every),
+        usual_update=float(np.median(usual)) if usual else None,
+        largest_update=max(largest, key=lambda update: update.value, default=None),
+        outputs=tuple(output for seen in every for output in seen.outputs),
+        no_loss=no_loss,
+    )
+
+
+def learns(seen: Seen) -> bool | None:
+    """True if a known loss has fallen, False if none has; None if none is known well enough."""
+    known = [output.learns for output in seen.outputs if output.learns is not None]
+    return any(known) if known else None
+
+
+def _usual_update(evidence: Evidence) -> float | None:
+    """The median update ratio of all weights; biases, which may start at 0, are left out."""
+    ratios: list[float] = []
+    for name, series in evidence.record.scalars.get(tags.UPDATE_RATIO, {}).items():
+        if name.rpartition(".")[2] == "weight":
+            ratios += series.values[np.isfinite(series.values)].tolist()
+    return float(np.median(ratios)) if ratios else None
+
+
+def _outputs(evidence: Evidence) -> list[OutputProgress]:
+    """The progress of each output of which something is known."""
+    by_name: dict[str, dict[int, OutputFacts]] = {}
+    for step, facts in evidence.record.facts.items():
+        for output in facts.outputs:
+            by_name.setdefault(output.name, {})[step] = output
+    return [_progress(evidence, name, steps) for name, steps in by_name.items()]
+
+
+def _progress(evidence: Evidence, name: str, steps: OutputSteps) -> OutputProgress:
+    losses: dict[int, float] = {}
+    accuracies: dict[int, float] = {}
+    spreads: dict[int, float] = {}
+    for step, output in steps.items():
+        held = output.held
+        if held is not None and held.loss is not None:
+            losses[held.step] = held.loss
+        if held is not None and held.accuracy is not None:
+            accuracies[held.step] = held.accuracy
+        if output.loss is not None:
+            losses[step] = output.loss
+        if output.accuracy is not None:
+            accuracies[step] = output.accuracy
+        if output.spread is not None:
+            spreads[step] = output.spread
+    newest = list(steps.values())[-1]
+    is_known_kind = is_over_classes(newest) or newest.kind == BINARY
+    guess = _guess(steps) if is_known_kind else None
+    ends = _ends(losses)
+    late = _late([loss for _, loss in sorted(losses.items())])
+    is_critic = _may_be_critic(newest) or not ends
+    return OutputProgress(
+        name=_named(evidence.record.name, name),
+        loss=ends,
+        accuracy=_ends(accuracies),
+        spread=_ends(spreads),
+        classes=newest.classes if is_over_classes(newest) else None,
+        guess=guess,
+        late=float(np.median(late)) if late.size else None,
+        learns=None if is_critic else _has_fallen(ends, late, guess),
+    )
+
+
+def _late(losses: Sequence[float]) -> Floats:
+    """The finite losses in the second half of the run; none if too few are known."""
+    finite = [loss for loss in losses if math.isfinite(loss)]
+    if len(finite) < thresholds.LOGGED_STEPS.value:
+        return np.zeros(0)
+    return np.array(finite[len(finite) // 2 :])
+
+
+def _has_fallen(ends: Ends, late: Floats, guess: float | None) -> bool | None:
+    """True if a loss is lower in the second half of the run than at its start and than guessing.
+
+    By a twentieth, and by twice the standard error that its changes from step to step tell: one
+    batch differs from another. False if it is as much higher than at its start, or, over 50
+    training steps or more, if it is not lower: in fewer, no loss need fall.
+
+    Args:
+        ends: the first and the last known loss.
+        late: the losses in the second half of the run.
+        guess: the loss of an answer that does not depend on the input; None if it is not known.
+
+    Returns:
+        None if too few are known, if they differ too much to tell, or if the loss fell to that of
+        guessing: so much is learned from the frequency of the labels alone.
+    """
+    if not late.size:
+        return None
+    (start_step, first), (last_step, _) = ends[0], ends[-1]
+    usual = float(np.median(late))
+    noise = float(np.std(np.diff(late))) / math.sqrt(2 * late.size)
+    share = 1 - thresholds.STAYS.value
+    if first - usual <= share * abs(first):
+        is_long = last_step - start_step >= thresholds.UPDATE_SPAN.value
+        has_risen = usual - first > max(share * abs(first), 2 * noise)
+        return False if is_long or has_risen else None
+    start = first if guess is None else min(first, guess)
+    return True if start - usual > max(share * abs(start), 2 * noise) else None
+
+
+def _guess(steps: OutputSteps) -> float | None:
+    """The entropy of the labels over all steps, in nats; None if no hard labels are known."""
+    counts: Counter[int] = Counter()
+    for output in steps.values():
+        counts.update(dict(output.labels or ()))
+    total = counts.total()
+    if not total:
+        return None
+    shares = [count / total for count in counts.values() if count]
+    return sum(-share * math.log(share) for share in shares)
+
+
+def _may_be_critic(output: OutputFacts) -> bool:
+    """True for single units whose batches have one label each: their loss need not fall."""
+    is_one_unit = output.shape[1:2] in ((), (1,)) and bool(output.shape)
+    return is_one_unit and output.kind == BINARY and len(output.labels or ()) < 2
+
+
+def _ends(values: dict[int, float]) -> Ends:
+    """The first and the last finite value."""
+    known = [(step, value) for step, value in sorted(values.items()) if math.isfinite(value)]
+    return (known[0], known[-1]) if len(known) > 1 else tuple(known)
+
+
+def _named(model: str, name: str) -> str:
+    """A name behind that of its model."""
+    return ": ".join(part for part in (model, name) if part)

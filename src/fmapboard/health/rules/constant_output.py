@@ -1,0 +1,52 @@
+"""One output for every input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fmapboard.health import thresholds
+from fmapboard.health.evidence import Evidence
+from fmapboard.health.finding import Finding, rounded
+from fmapboard.health.rule import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantOutputCheck(Rule):
+    """Every output is nearly the same for all inputs, at the last two logged steps but the first.
+
+    Why it hurts: the network has collapsed, or nothing of its input reaches its end.
+
+    Silent: for single units, since a critic's answers to a batch of one kind are alike, unless
+    labels of both kinds are known, the loss pulls them apart, or they are maps as large as the
+    images.
+
+    Example: a learning rate so large that all channels of a layer died.
+
+    Attributes:
+        spread: mean over the units of (standard deviation over the images) / (mean magnitude), of
+            every output, up to which it is reported.
+        images: least number of images.
+    """
+
+    spread: float = thresholds.OUTPUT_SPREAD.value
+    images: int = thresholds.OUTPUT_IMAGES.value
+    kind: ClassVar[str] = "constant_output"
+    unless: ClassVar[tuple[str, ...]] = ("averaged_targets", "empty_code", "softmax_of_one_class")
+
+    def find(self, evidence: Evidence) -> Iterator[Finding]:
+        """See `Rule.find`."""
+        constant = evidence.constant_output(self.spread, self.images)
+        if constant is None:
+            return
+        yield Finding(
+            message=f"the output is nearly the same for all inputs since step {constant.since}: "
+            f"it varies by {rounded(constant.spread)} of its magnitude",
+            since_step=constant.since,
+            value=constant.spread,
+            healthy=f"{thresholds.OUTPUT_SPREAD.healthy}",
+            meaning="The network has collapsed, or nothing of the input reaches its end: dead or "
+            "saturated layers, a vanishing signal, or labels that do not depend on the input",
+            advice="Look for the first layer whose maps are all alike, and check the labels",
+        )

@@ -1,0 +1,140 @@
+"""Channels that start as copies of each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from fmapboard.formats.overview import Flags
+from fmapboard.formats.tab_records import Floats
+from fmapboard.health import effects, thresholds
+from fmapboard.health.evidence import Evidence, is_weighted
+from fmapboard.health.finding import Finding, whole_percent
+from fmapboard.health.record import NotRecorded
+from fmapboard.health.rule import Rule
+from fmapboard.health.table import HealthRow, call_text
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedChannelsCheck(Rule):
+    """Channels of a layer that are copies of each other at the first logged step.
+
+    Copies have equal ranges, standard deviations and distances of the mean from the minimum, to
+    within 1e-4 of the range; they may differ by an offset, as that of a bias.
+
+    Why it hurts: equal kernels get equal gradients, and stay equal as long as the weights behind
+    them are equal too: the layer has fewer features than channels.
+
+    Silent: for constant channels; for layers behind one of a single channel; for layers without
+    kernels, such as normalizations; and where channels start in equal groups of 4, 9 or 16
+    neighbours, the usual initialization in front of a PixelShuffle.
+
+    Example: ``nn.init.constant_(layer.weight, 0.02)``.
+
+    Attributes:
+        share: share of a layer's drawn channels that have a copy, 0 to 1, from which it is
+            reported.
+        least: number of channels that a layer must have.
+    """
+
+    share: float = thresholds.COPIED_SHARE.value
+    least: int = thresholds.COPIED_CHANNELS.value
+    kind: ClassVar[str] = "copied_channels"
+    unless: ClassVar[tuple[str, ...]] = ("zero_weights",)
+    leads_to: ClassVar[tuple[str, ...]] = effects.fading()
+
+    def find(self, evidence: Evidence) -> Iterator[Finding]:
+        """See `Rule.find`."""
+        if not evidence.record.first:
+            raise NotRecorded("records of the first logged step (fmapboard_first/…)")
+        table = evidence.layers
+        copied = self._copied(evidence)
+        if not copied:
+            return
+        row, share = copied[0]
+        others = len(copied) - 1
+        more = ""
+        if others:
+            layers = "layer" if others == 1 else "layers"
+            more = f", and in {others} further {layers}"
+        advice = "Initialize the weights at random, not with a constant"
+        yield Finding(
+            message=f"{whole_percent(share)} of the drawn channels in {call_text(table, row)} "
+            f"have a copy in the layer at {table.step_text(table.steps[0])}{more}",
+            since_step=table.steps[0],
+            layer=row.facts.label,
+            value=share,
+            healthy=f"below {whole_percent(self.share)}",
+            meaning="Equal kernels compute the same feature. They get equal gradients and "
+            "stay equal as long as the weights behind them are equal too",
+            advice="" if table.is_of_images else advice,
+            picture=evidence.record.picture(row),
+        )
+
+    def _copied(self, evidence: Evidence) -> list[tuple[HealthRow, float]]:
+        """The layers with enough copied channels, and the share of these."""
+        copied = []
+        for row in evidence.layers.rows:
+            if row.facts.channels == 1:
+                break
+            statistics = evidence.record.first.get(row.facts.label)
+            if statistics is None or not is_weighted(row):
+                continue
+            share = _copied_share(statistics, self.least)
+            if share >= self.share:
+                copied.append((row, share))
+        return copied
+
+
+def _copied_share(statistics: Mapping[str, Floats], least: int) -> float:
+    """Share of channels with the same statistics as another one, 0 to 1."""
+    low = statistics["minimum"].astype(np.float64)
+    high = statistics["maximum"].astype(np.float64)
+    mean = statistics["mean"].astype(np.float64)
+    std = statistics["std"].astype(np.float64)
+    if len(low) < least or not np.isfinite([low, high, mean, std]).all():
+        return 0.0
+    size = high - low
+    varies = size > thresholds.CONSTANT_CHANNEL.value * (high.max() - low.min())
+    shape = np.stack([size, mean - low, std], axis=1)  # [channels, 3]
+    if varies.all() and _is_for_pixel_shuffle(shape):
+        return 0.0
+    return float(_twins(shape[varies]).sum() / len(size))
+
+
+def _same(first: Floats, second: Floats) -> Flags:
+    """bool [...]: two channels, each [..., 3], have the same numbers."""
+    same: Flags = np.abs(first - second).max(-1) <= thresholds.EQUAL.value * first[..., 0]
+    return same
+
+
+def _twins(shape: Floats) -> Flags:
+    """bool [channels]: another one has the same numbers, given all of them, [channels, 3]."""
+    key = shape.sum(1)  # of copies, it differs by at most 3 times the tolerance
+    tolerance = shape.shape[1] * thresholds.EQUAL.value
+    order = np.argsort(key)
+    ranked = shape[order]
+    key = key[order]
+    found = np.zeros(len(shape), bool)
+    for lag in range(1, min(len(shape), thresholds.NEAREST.value + 1)):
+        same = _same(ranked[:-lag], ranked[lag:])
+        found[order[:-lag][same]] = True
+        found[order[lag:][same]] = True
+        are_apart = key[lag:] - key[:-lag] > tolerance * ranked[:-lag, 0]
+        if found.all() or are_apart.all():
+            break
+    return found
+
+
+def _is_for_pixel_shuffle(shape: Floats) -> bool:
+    """True if channels [channels, 3] are equal in groups of 4, 9 or 16 neighbours, and only so."""
+    for side in thresholds.PIXEL_SHUFFLE:
+        firsts = shape[:: side**2]
+        repeated = np.repeat(firsts, side**2, axis=0)[: len(shape)]
+        is_grouped = bool(_same(repeated, shape).all())
+        if is_grouped and len(firsts) > 1 and not _twins(firsts).any():
+            return True
+    return False

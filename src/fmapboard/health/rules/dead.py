@@ -1,0 +1,105 @@
+"""Channels that are off for every input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fmapboard.health import effects, thresholds
+from fmapboard.health.evidence import Evidence
+from fmapboard.health.finding import Finding, whole_percent
+from fmapboard.health.layer_findings import DEAD, LINES, OFF, DeadLayer, Spell
+from fmapboard.health.rule import Rule
+from fmapboard.health.states import ROUNDING
+from fmapboard.health.table import HealthTable, after_activation, call_text, is_normalized
+
+_FROM_START = "These channels pass no gradient, since the first logged step, so before this run: "
+_WEIGHTS = (
+    f"{_FROM_START}the layer's weights are 0, since its output is the same whatever it receives",
+    "Initialize the weights at random, and check the checkpoint if one was loaded",
+)
+_SCALE = (
+    f"{_FROM_START}the scale of the normalization behind the layer is 0, or its shift far below 0",
+    "Check the initial or loaded weight (1) and bias (0) of the normalization",
+)
+_BIASES = (
+    f"{_FROM_START}its biases start far below zero, or the input has hardly any content",
+    "Check the initial or loaded biases and weights, and look at the network's input",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DeadCheck(Rule):
+    """The same channels of an activation are off for all inputs, at four logged steps in a row.
+
+    A channel counts if it was off for all values of the batch, at least 500; of all channels
+    together, if all of them are (of linear layers, nine of ten).
+
+    Why it hurts: a channel that is 0 everywhere passes no gradient, so it hardly comes back.
+
+    Silent: for images without content, which has its own rule. Channels that are dead since the
+    first logged step, as many are in narrow layers with random weights, and those of networks that
+    learn all the same, are reported from a larger share on.
+
+    Example: one step at a learning rate of 1 that pushes all biases far below 0.
+
+    Attributes:
+        share: share of a layer's channels, 0 to 1, from which it is reported.
+        share_at_start: the same for those dead since the first logged step, and in networks whose
+            losses are known, and have fallen to four fifths or less.
+    """
+
+    share: float = thresholds.DEAD_SHARE.value
+    share_at_start: float = thresholds.DEAD_SHARE_AT_START.value
+    kind: ClassVar[str] = "dead"
+    unless: ClassVar[tuple[str, ...]] = ("constant_images",)
+    leads_to: ClassVar[tuple[str, ...]] = effects.fading(after="dead")
+
+    def find(self, evidence: Evidence) -> Iterator[Finding]:
+        """See `Rule.find`."""
+        layers = evidence.dead_layers(self.share, self.share_at_start)
+        for index, layer in enumerate(layers[:LINES]):
+            further = len(layers) - LINES if index == LINES - 1 else 0
+            yield self._finding(evidence, layer, further)
+
+    def _finding(self, evidence: Evidence, layer: DeadLayer, further: int) -> Finding:
+        table = evidence.layers
+        row = table.rows[layer.spell.row]
+        since = layer.spell.since
+        count = f"{row.facts.channels} " if row.facts.channels else ""
+        where = call_text(table, row) + after_activation(table, row)
+        besides = ""
+        if layer.behind:
+            layers = "layer" if layer.behind == 1 else "layers"
+            besides = f"; nothing of the input reaches {layer.behind} {layers} behind it"
+        if further > 0:
+            besides += f"; {further} further layers have as many"
+        word = "dead"
+        healthy = f"below {whole_percent(self.share)}"
+        meaning, advice = _explanation(table, layer.spell)
+        if table.is_of_images:
+            word = "off"
+            healthy = ""
+        return Finding(
+            message=f"{whole_percent(layer.share)} of {count}channels {word} in {where} "
+            f"{table.since_text(since)}{besides}",
+            since_step=since,
+            layer=row.facts.label,
+            value=layer.share,
+            healthy=healthy,
+            meaning=meaning,
+            advice=advice,
+            picture=evidence.record.picture(row),
+        )
+
+
+def _explanation(table: HealthTable, spell: Spell) -> tuple[str, str]:
+    """Meaning and advice."""
+    if table.is_of_images:
+        return OFF
+    if spell.since > table.steps[0]:
+        return DEAD
+    if table.columns["constant"][0, spell.row] >= 1 - ROUNDING:
+        return _WEIGHTS
+    return _SCALE if is_normalized(table.rows[spell.row]) else _BIASES

@@ -1,0 +1,99 @@
+"""Activations that fade from layer to layer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from fmapboard.health import effects, thresholds
+from fmapboard.health.evidence import Change, Evidence, is_weighted, stretches
+from fmapboard.health.finding import Finding, rounded
+from fmapboard.health.rule import Rule
+from fmapboard.health.table import HealthRow, call_text
+
+
+@dataclass(frozen=True, slots=True)
+class FadingSignalCheck(Rule):
+    """What differs between the inputs fades from layer to layer, at the first logged step.
+
+    And the loss has not fallen since, or the output is constant.
+
+    Why it hurts: gradients fade in the same way.
+
+    Silent: if the loss falls; across a normalization, which restores the scale.
+
+    Example: initial weights a hundredth as large as those of ``nn.Conv2d``.
+
+    Attributes:
+        fading: largest share of a channel's standard deviation that is left at the last of three
+            layers or more with no normalization between them.
+        alike: (standard deviation over the images) / (mean magnitude) of the output up to which it
+            is reported.
+        faint: the same of the output's largest magnitude, if it is not 0.
+    """
+
+    fading: float = thresholds.FADING.value
+    alike: float = thresholds.ALIKE_AT_START.value
+    faint: float = thresholds.FAINT_AT_START.value
+    kind: ClassVar[str] = "fading_signal"
+    group: ClassVar[str] = "vanishing"
+    leads_to: ClassVar[tuple[str, ...]] = effects.fading(after="fading_signal")
+
+    def find(self, evidence: Evidence) -> Iterator[Finding]:
+        """See `Rule.find`."""
+        table = evidence.layers
+        if not evidence.has_loss_that_stays and not evidence.has_constant_output:
+            return
+        stretch = self._faded_stretch(evidence)
+        drawn = [output for output in evidence.first_outputs if output.shape]
+        spread = max([output.spread or 0.0 for output in drawn], default=0.0)
+        size = max([max(-output.low, output.high) for output in drawn], default=0.0)
+        last: HealthRow | None = None
+        if stretch is not None:
+            last = stretch.last
+            value = stretch.factor
+            text = f"the standard deviation of a channel falls {rounded(value)}-fold from "
+            text += f"{call_text(table, stretch.first)} to {call_text(table, stretch.last)}"
+            healthy = thresholds.FADING.healthy
+        elif 0 < spread <= self.alike:
+            value = spread
+            text = f"the output varies from input to input by {rounded(spread)} of its magnitude"
+            healthy = thresholds.ALIKE_AT_START.healthy
+        elif 0 < size <= self.faint:
+            value = size
+            text = f"the magnitudes of the output are up to {rounded(size)}"
+            healthy = thresholds.FAINT_AT_START.healthy
+        else:
+            return
+        yield Finding(
+            message=f"{text} at {table.step_text(table.steps[0])}",
+            since_step=table.steps[0],
+            layer=last.facts.label if last else None,
+            value=value,
+            healthy=healthy,
+            meaning="The signal fades from layer to layer, and so do the gradients: the "
+            "initial weights are too small, or saturating activations flatten it",
+            advice="Use the layers' own initialization, ReLU, or normalization layers",
+            picture=evidence.record.picture(last) if last else "",
+        )
+
+    def _faded_stretch(self, evidence: Evidence) -> Change | None:
+        """The first stretch of layers over which the signal fades."""
+        table = evidence.layers
+        stds = []
+        for row in table.rows:
+            statistics = evidence.record.first.get(row.facts.label)
+            if statistics is None or not is_weighted(row):
+                stds.append(math.nan)
+            else:
+                stds.append(float(np.median(statistics["std"])))
+        for stretch in stretches(table, stds):
+            first, most = stretch[0]
+            last, std = stretch[-1]
+            if 0 < std <= self.fading * most:
+                return Change(first, last, most / std)
+        return None

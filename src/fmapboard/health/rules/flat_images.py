@@ -1,0 +1,84 @@
+"""Input images with hardly any contrast."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fmapboard.formats import tags
+from fmapboard.health import effects, thresholds
+from fmapboard.health.evidence import Evidence
+from fmapboard.health.finding import Finding
+from fmapboard.health.rule import Rule
+from fmapboard.health.table import is_normalized
+
+
+@dataclass(frozen=True, slots=True)
+class FlatImagesCheck(Rule):
+    """Input images whose values hardly vary, in the median over the logged steps.
+
+    Why it hurts: what differs between the images is small beside the initial weights, and the
+    network learns it slowly or not at all.
+
+    Silent: if a normalization follows the first layer; BatchNorm in eval mode is none.
+
+    Example: images divided by 255 twice.
+
+    Attributes:
+        spread: standard deviation up to which it is reported.
+        range: the same of (largest - smallest value) / |mean|.
+    """
+
+    spread: float = thresholds.IMAGE_SPREAD_LOW.value
+    range: float = thresholds.IMAGE_CONTRAST.value
+    kind: ClassVar[str] = "flat_images"
+    group: ClassVar[str] = "input_scale"
+    unless: ClassVar[tuple[str, ...]] = ("images_not_scaled",)
+    leads_to: ClassVar[tuple[str, ...]] = effects.anything()
+
+    def find(self, evidence: Evidence) -> Iterator[Finding]:
+        """See `Rule.find`."""
+        images = evidence.image_scale
+        if images is None:
+            return
+        is_flat = images.spread < self.spread or images.contrast < self.range
+        if not is_flat or _is_normalized(evidence):
+            return
+        text = f"input images have a standard deviation of {images.spread:.2g}"
+        if images.spread >= self.spread:
+            ends = f"{images.low:.3g} to {images.high:.3g}"
+            text = f"the values of the input images are all within {ends}"
+        yield Finding(
+            message=f"{text} (median of {images.steps} logged steps) "
+            f"{evidence.layers.since_text(images.since)}",
+            since_step=images.since,
+            value=images.spread,
+            healthy="magnitudes up to 5, standard deviation 0.2 to 1.5",
+            meaning="The images were scaled twice, or have hardly any contrast",
+            advice="Normalize the images once, to a standard deviation near 1",
+            picture=evidence.drawn_input,
+        )
+
+
+def _is_normalized(evidence: Evidence) -> bool:
+    """True if a normalization is defined behind the first layer with kernels, or must be there.
+
+    Then the activation behind it has much larger magnitudes than the layer itself, and larger than
+    1, which is as far as a sigmoid can lift small values.
+    """
+    rows = evidence.weighted_layers
+    if not rows:
+        return False
+    first = rows[0]
+    if is_normalized(first):
+        is_fixed = not evidence.record.scalars.get(tags.BATCHNORM_GAP)  # BatchNorm in eval mode
+        return not (is_fixed and is_normalized(first, "batchnorm"))
+    table = evidence.layers
+    activation = table.index(first.name, first.facts.activation)
+    if activation is None:
+        return False
+    magnitudes = table.magnitudes[0]
+    after = float(magnitudes[activation])
+    before = float(magnitudes[table.rows.index(first)])
+    return after > 1 and after > thresholds.RESCALED.value * before

@@ -1,0 +1,91 @@
+"""Activations that grow from layer to layer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from fmapboard.health import effects, thresholds
+from fmapboard.health.evidence import Change, Evidence, is_weighted, stretches
+from fmapboard.health.finding import Finding, rounded
+from fmapboard.health.rule import Rule
+from fmapboard.health.table import HealthRow, call_text
+
+
+@dataclass(frozen=True, slots=True)
+class GrowingSignalCheck(Rule):
+    """The standard deviation of the activations grows from layer to layer, at the first step.
+
+    Why it hurts: each layer amplifies the signal, and the gradients with it.
+
+    Silent: across a normalization; for gates; where the loss starts low and falls; and in front of
+    images of little contrast, which make the first layers' values small.
+
+    Example: initial weights ten times those of ``nn.Conv2d``, in five layers.
+
+    Attributes:
+        depth: factor between the standard deviations of the last and the first layer of a stretch
+            without a normalization, from which it is reported.
+        guess: the same does not count if the loss starts below it, and falls by a fifth.
+    """
+
+    depth: float = thresholds.GROWING.value
+    guess: float = thresholds.LOW_LOSS.value
+    kind: ClassVar[str] = "growing_signal"
+    group: ClassVar[str] = "exploding"
+    unless: ClassVar[tuple[str, ...]] = ("large_activations", "exploding")
+    leads_to: ClassVar[tuple[str, ...]] = effects.anything(after="growing_signal")
+
+    def find(self, evidence: Evidence) -> Iterator[Finding]:
+        """See `Rule.find`."""
+        table = evidence.layers
+        grown = _growth_over_layers(evidence)
+        if grown is None or grown.factor < self.depth or evidence.falls(self.guess):
+            return
+        first = call_text(table, grown.first)
+        last = call_text(table, grown.last)
+        yield Finding(
+            message="the standard deviation of the activations grows "
+            f"{rounded(grown.factor)}-fold from {first} to {last} at "
+            f"{table.step_text(table.steps[0])}",
+            since_step=table.steps[0],
+            layer=grown.last.facts.label,
+            value=grown.factor,
+            healthy=f"less than {self.depth:.0f}-fold",
+            meaning="The initial weights are too large: each layer amplifies the signal",
+            advice="Scale the initial weights with the number of inputs, or add normalization",
+            picture=evidence.record.picture(grown.last),
+        )
+
+
+def _growth_over_layers(evidence: Evidence) -> Change | None:
+    """The stretch of layers over which the activations grow most."""
+    table = evidence.layers
+    sizes = {row.facts.values for row in table.rows}
+    least = min(sizes) if len(sizes) > 1 else 0
+    stds = []
+    for row, std in zip(table.rows, table.columns["std"][0].tolist(), strict=True):
+        counts = is_weighted(row) and not _is_gate(row, least)
+        stds.append(std if counts else math.nan)
+    known = np.flatnonzero(np.isfinite(stds))
+    first_layer = table.rows[int(known[0])] if known.size else None
+    received = evidence.record.network_input.get(table.steps[0], {}).get("std", 1.0)
+    most: Change | None = None
+    for stretch in stretches(table, stds):
+        first, std = stretch[0]
+        last, last_std = stretch[-1]
+        factor = last_std / std
+        if first is first_layer:  # its response to images of standard deviation 1
+            factor *= min(received, 1.0)
+        if most is None or factor > most.factor:
+            most = Change(first, last, factor)
+    return most
+
+
+def _is_gate(row: HealthRow, least: int) -> bool:
+    """True for kernels of one pixel on the smallest of all maps, of channels squeezed to a gate."""
+    return math.prod((row.facts.kernel_shape or ())[2:]) == 1 and row.facts.values <= least

@@ -1,0 +1,110 @@
+"""Inputs other than images that are not scaled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from fmapboard.formats import tags
+from fmapboard.formats.tab_records import Floats
+from fmapboard.health import effects, thresholds
+from fmapboard.health.evidence import Evidence, over_steps
+from fmapboard.health.finding import Finding, rounded
+from fmapboard.health.record import NotRecorded
+from fmapboard.health.rule import Rule
+from fmapboard.health.table import HealthRow, is_normalized
+
+
+@dataclass(frozen=True, slots=True)
+class InputMagnitudeCheck(Rule):
+    """Inputs that are no images and far from 1, estimated from the first layer's gradients.
+
+    The norm of the gradient of its weight over that of its bias is about the magnitude of its
+    inputs, by which the weight is multiplied.
+
+    Why it hurts: initial weights and learning rates are made for inputs with a standard deviation
+    near 1.
+
+    Silent: for embeddings, whose inputs have no magnitude, if a normalization follows the first
+    layer, and where the bias has no gradient, as behind a mean that is subtracted.
+
+    Example: a table whose column of incomes goes up to 100,000.
+
+    Attributes:
+        low: magnitude, up to which it is reported, at the first logged step and in the median.
+        high: the same at the first logged step, from which it is reported; later such inputs may
+            have killed the network, and its gradients tell nothing.
+        noise: magnitude from which the gradient of the bias is rounding noise: it cancels.
+    """
+
+    low: float = thresholds.INPUT_LOW.value
+    high: float = thresholds.INPUT_HIGH.value
+    noise: float = thresholds.INPUT_NOISE.value
+    kind: ClassVar[str] = "input_magnitude"
+    group: ClassVar[str] = "input_scale"
+    leads_to: ClassVar[tuple[str, ...]] = effects.anything()
+
+    def find(self, evidence: Evidence) -> Iterator[Finding]:
+        """See `Rule.find`."""
+        if evidence.image_numbers:
+            return  # images have rules of their own
+        first = evidence.first_layer
+        is_embedding = first is not None and first.facts.type == "Embedding"
+        found = None if is_embedding else _input_magnitudes(evidence)
+        if found is None and is_embedding:
+            return  # words have no magnitude
+        if found is None or min(found.ratios[0], np.median(found.ratios)) > self.noise:
+            raise NotRecorded(f"the input's range (key input of {tags.OVERVIEW})")
+        value = float(found.ratios[0])
+        most = max(value, float(np.median(found.ratios)))
+        if self.low < most and value < self.high:
+            return
+        row = found.row
+        yield Finding(
+            message=f"the network's inputs have a magnitude of about {rounded(value)} since "
+            f"step {found.since}, estimated from its first layer, `{row.facts.layer}`",
+            since_step=found.since,
+            layer=row.facts.label,
+            value=value,
+            healthy="0.1 to 100",
+            meaning="They are not scaled" if value > 1 else "They are scaled twice, or zeros",
+            advice="Subtract the mean of each input and divide by its standard deviation",
+        )
+
+
+class InputMagnitudes(NamedTuple):
+    """About the magnitude of the network's inputs, as the gradients of its first layer tell it.
+
+    Attributes:
+        row: the layer.
+        since: the first logged step.
+        ratios: one per logged step at which it is known, at least one.
+    """
+
+    row: HealthRow
+    since: int
+    ratios: Floats
+
+
+def _input_magnitudes(evidence: Evidence) -> InputMagnitudes | None:
+    """The norm of the gradient of the first layer's weight over that of its bias.
+
+    It is not known where the gradient of the bias is 0. None if it is at no step, or if a
+    normalization follows.
+    """
+    row = evidence.first_layer
+    if row is None or is_normalized(row):
+        return None
+    own = "_ih_l0" if row.facts.type in ("RNN", "LSTM", "GRU") else ""
+    weight = evidence.gradient_norms.get(f"{row.facts.layer}.weight{own}")
+    bias = evidence.gradient_norms.get(f"{row.facts.layer}.bias{own}")
+    if weight is None or bias is None:
+        return None
+    steps, values = over_steps([weight, bias])  # values [S, 2]
+    values = values[values[:, 1] > 0]
+    if not len(values):
+        return None
+    return InputMagnitudes(row, int(steps[0]), values[:, 0] / values[:, 1])

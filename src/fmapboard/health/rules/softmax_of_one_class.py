@@ -1,0 +1,42 @@
+"""A softmax over a single class."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fmapboard.health import effects
+from fmapboard.health.evidence import Evidence
+from fmapboard.health.finding import Finding
+from fmapboard.health.rule import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class SoftmaxOfOneClassCheck(Rule):
+    """Every output is a single unit that is exactly 1 for every image.
+
+    Why it hurts: a softmax over a single class is always 1, and passes no gradient.
+
+    Silent: if the network ends in a sigmoid, which is saturated then.
+
+    Example: ``nn.Linear(64, 1)`` followed by ``nn.Softmax(dim=1)``.
+    """
+
+    kind: ClassVar[str] = "softmax_of_one_class"
+    group: ClassVar[str] = "constant_output"
+    leads_to: ClassVar[tuple[str, ...]] = effects.fading()
+    is_from_start: ClassVar[bool] = True
+
+    def find(self, evidence: Evidence) -> Iterator[Finding]:
+        """See `Rule.find`."""
+        constant = evidence.constant_output()
+        if constant is None or not constant.is_one or evidence.ends_in("Sigmoid"):
+            return
+        yield Finding(
+            message="the output is exactly 1 for every input",
+            value=constant.spread,
+            healthy="0.03 or more",
+            meaning="A softmax over a single class is always 1, and passes no gradient",
+            advice="Use a sigmoid, or two classes",
+        )

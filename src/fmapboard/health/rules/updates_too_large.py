@@ -1,0 +1,118 @@
+"""Optimizer steps that replace the weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from fmapboard.health import effects, thresholds
+from fmapboard.health.evidence import Evidence, Ratios
+from fmapboard.health.finding import Finding, times
+from fmapboard.health.rule import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class UpdatesTooLargeCheck(Rule):
+    """Updates of the weights that are large relative to the weights, |Δw| / |w| of one step.
+
+    The median over the weights counts: those of layers with kernels, or, where these are less than
+    a third, as in a transformer, all weights; no biases and the like, which may start at 0.
+
+    Why it hurts: steps of this size undo what the weights have learned.
+
+    Silent: for a fresh head on a frozen backbone, for a single weight that settles, for weights
+    whose gradient is always 0, and for L-BFGS, one step of which is many steps along a line.
+
+    Example: SGD with a learning rate of 10.
+
+    Attributes:
+        high: reported if the median is above it at ``lasting`` logged steps in a row. One step is
+            enough before channels die, and before values explode or are not finite; one above half
+            of it among the first four, and none later, if the loss stays or the output is constant.
+        lasting: number of logged steps; of a single weight, the last ones of the run.
+        replaced: reported if the median is above it at one of the first four logged steps, in a
+            network of six weights or more, or of three if it is above half of ``high`` at another
+            of them.
+        few: the same of other networks.
+    """
+
+    high: float = thresholds.UPDATE_HIGH.value
+    lasting: int = thresholds.UPDATE_HIGH_STEPS.value
+    replaced: float = thresholds.UPDATE_REPLACES.value
+    few: float = thresholds.UPDATE_REPLACES_FEW.value
+    kind: ClassVar[str] = "updates_too_large"
+    group: ClassVar[str] = "update_ratio"
+    leads_to: ClassVar[tuple[str, ...]] = effects.anything(after="updates_too_large")
+
+    def find(self, evidence: Evidence) -> Iterator[Finding]:
+        """See `Rule.find`."""
+        ratios = evidence.update_ratios
+        if ratios is None or ratios.is_of_head:
+            return
+        large = self._large(evidence, ratios)
+        if large is None:
+            return
+        since = ratios.steps[large.start]
+        value = float(ratios.median[large.start])
+        text = f"step {since} moves a weight by {times(value)} (median over the weights)"
+        most = evidence.largest_update(since)
+        if most is not None:
+            text += f", `{most.parameter}` by {times(most.value)}"
+        if large.stop - large.start > 1:
+            text += f"; {large.stop - large.start} logged steps are about as large"
+        yield Finding(
+            message=text,
+            since_step=since,
+            parameter=None if most is None else most.parameter,
+            value=value,
+            healthy=thresholds.UPDATE_HIGH.healthy,
+            meaning="Steps of this size may undo what the weights have learned: the learning "
+            "rate, or its product with the weight decay, may be too large",
+            advice="Lower the learning rate or the weight decay, or warm the rate up",
+        )
+
+    def _large(self, evidence: Evidence, ratios: Ratios) -> slice | None:
+        """The logged steps of large updates; None if there are too few."""
+        median = ratios.median
+        weights = len(ratios.names)
+        is_large = np.concatenate([[False], median > self.high, [False]])
+        ends = np.flatnonzero(is_large[1:] != is_large[:-1]).reshape(-1, 2)  # [spells, 2]
+        for start, stop in ends.tolist():
+            if stop - start >= self.lasting and (weights > 1 or stop == len(median)):
+                return slice(start, stop)
+        early = thresholds.LOGGED_STEPS.value
+        first = np.flatnonzero(median[:early] > self.high / 2)
+        if median[first].max(initial=0.0) > self._most(weights, len(first)):
+            return _from_first_to_last(first)
+        if not (median > self.high / 2).any():
+            return None
+        lost = evidence.lost_since
+        before = sum(step < (lost or 0) for step in ratios.steps)
+        fatal = np.flatnonzero(median[:before] > self.high)
+        if fatal.size:
+            return _from_first_to_last(fatal)
+        is_first = np.nan_to_num(median).argmax() < early
+        if is_first and first.size and evidence.is_stuck:
+            return _from_first_to_last(first)
+        return None
+
+    def _most(self, weights: int, steps: int) -> float:
+        """Ratio of one of the first steps up to which it is not reported.
+
+        Args:
+            weights: number of weights.
+            steps: number of large ones among the first steps.
+        """
+        if weights == 1:
+            return math.inf
+        enough = thresholds.SEVERAL_WEIGHTS if steps > 1 else thresholds.MANY_WEIGHTS
+        return self.few if weights < enough.value else self.replaced
+
+
+def _from_first_to_last(places: npt.NDArray[np.intp]) -> slice:
+    return slice(int(places[0]), int(places[-1]) + 1)

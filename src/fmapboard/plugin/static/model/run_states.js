@@ -1,0 +1,98 @@
+// @ts-check
+/** How runs are: the state of each, its sign and its words, and runs of one state together. */
+
+/** @import {FindingsAnswer, Line, Verdict} from "../server/routes.js" */
+
+/** @typedef {Verdict["state"]|"difference"|"unreadable"} RunState of the front end's own: a run that holds a difference, and one whose findings cannot be read */
+
+/**
+ * The states, the worst first. Sign and word tell them apart without colour; `term` is the
+ * explanation in `model/terms.js`, `many` follows a number of runs.
+ * @type {Readonly<Record<RunState, {sign: string, word: string, term: string, many: string}>>}
+ */
+export const RUN_STATES = Object.freeze({
+  fault: { sign: "✕", word: "Fault", term: "fault", many: "faulty" },
+  suspicion: { sign: "!", word: "Suspicion", term: "suspicion", many: "suspicious" },
+  "does not learn": {
+    sign: "—",
+    word: "Does not learn",
+    term: "does_not_learn",
+    many: "not learning",
+  },
+  unreadable: { sign: "∅", word: "Unreadable", term: "unreadable", many: "unreadable" },
+  "not known": { sign: "?", word: "Not known", term: "not_known", many: "not known" },
+  difference: { sign: "≠", word: "Difference", term: "difference_run", many: "with differences" },
+  learns: { sign: "✓", word: "Learns", term: "learns", many: "learning" },
+});
+
+const ORDER = /** @type {RunState[]} */ (Object.keys(RUN_STATES));
+
+/** States in which nothing was found. @type {ReadonlySet<RunState>} */
+export const NOTHING_FOUND = new Set(["does not learn", "not known", "difference", "learns"]);
+
+/** True for the run that `diff` writes besides those of the two models. @param {string} run */
+export function isOfDifferences(run) {
+  return /(^|\/)difference$/.test(run);
+}
+
+/**
+ * The verdict on a run, with the place of its cause, if it has one.
+ * @typedef {Pick<Line, "name"|"label"|"key"|"shown_at"> &
+ *   {run: string, state: RunState, text: string, rest: string[], since: number|null}} RunVerdict
+ */
+
+/** @param {Map<string, RunVerdict>} verdicts @param {string} run @param {FindingsAnswer|null} answer @param {string} error */
+export function noteVerdict(verdicts, run, answer, error) {
+  const nowhere = { name: "", label: "", key: null, shown_at: null, since: null, rest: [] };
+  if (answer) {
+    const verdict = { ...nowhere, ...answer.line, run };
+    const isDifference = isOfDifferences(run) && NOTHING_FOUND.has(verdict.state);
+    const text = "holds the difference of two models instead of a training";
+    verdicts.set(run, isDifference ? { ...verdict, state: "difference", text } : verdict);
+  } else if (error) {
+    const text = `cannot be read: ${error}`;
+    verdicts.set(run, { ...nowhere, run, state: "unreadable", text });
+  }
+}
+
+/** The worst first, otherwise in their order. @template {{state: RunState}} T @param {readonly T[]} runs */
+export function worstFirst(runs) {
+  return [...runs].sort((a, b) => ORDER.indexOf(a.state) - ORDER.indexOf(b.state));
+}
+
+/** How many runs are in each state: "3 further runs: 1 faulty, 2 learning". @param {readonly {state: RunState}[]} runs further ones */
+export function summary(runs) {
+  const counts = ORDER.map((state) => ({
+    count: runs.filter((each) => each.state === state).length,
+    word: RUN_STATES[state].many,
+  }));
+  const present = counts.filter(({ count }) => count).map(({ count, word }) => `${count} ${word}`);
+  return `${runs.length} further runs: ${present.join(", ")}`;
+}
+
+/** What stands before the names of several runs that share a row. @type {ReadonlyMap<RunState, string>} */
+export const SHARED = new Map([
+  ["not known", "Nothing found, but not known whether they learn:"],
+  ["learns", "Nothing found in"],
+]);
+
+/** The rows of a list of runs, the worst first: a run each, or the runs of a state that share one. @template {{state: RunState}} T @param {readonly T[]} runs */
+export function rowsOf(runs) {
+  /** @type {T[][]} */
+  const rows = [];
+  for (const each of worstFirst(runs)) {
+    const last = rows.at(-1);
+    if (last && SHARED.has(each.state) && last[0].state === each.state) last.push(each);
+    else rows.push([each]);
+  }
+  return rows;
+}
+
+/** Rows, and runs in a row, that a folded list shows at most. */
+const FEW_ROWS = 3;
+const FEW_IN_ROW = 8;
+
+/** The rows of a list while it is folded. @template T @param {readonly T[][]} rows */
+export function folded(rows) {
+  return rows.slice(0, FEW_ROWS).map((row) => row.slice(0, FEW_IN_ROW));
+}

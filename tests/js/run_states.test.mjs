@@ -1,0 +1,103 @@
+// @ts-check
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+  RUN_STATES,
+  folded,
+  noteVerdict,
+  rowsOf,
+  summary,
+} from "../../src/fmapboard/plugin/static/model/run_states.js";
+import { explanation } from "../../src/fmapboard/plugin/static/model/terms.js";
+
+/** @import {RunState, RunVerdict} from "../../src/fmapboard/plugin/static/model/run_states.js" */
+/** @import {FindingsAnswer, Verdict} from "../../src/fmapboard/plugin/static/server/routes.js" */
+
+/** @param {Partial<Verdict>} line @returns {FindingsAnswer} */
+function answer(line) {
+  return {
+    run: "a",
+    layers: 2,
+    steps: 3,
+    written: 3,
+    unread: null,
+    findings: [],
+    line: { state: "learns", text: "", rest: [], name: "", label: "", ...line },
+  };
+}
+
+/** @param {string} run @param {Partial<Verdict>} line */
+function noted(run, line) {
+  const verdicts = /** @type {Map<string, RunVerdict>} */ (new Map());
+  noteVerdict(verdicts, run, answer(line), "");
+  return verdicts.get(run);
+}
+
+/** @param {RunState[]} states */
+const runs = (...states) => states.map((state, i) => ({ run: `${i}`, state }));
+
+test("only a run that learns has a tick, and each state a sign and a word of its own", () => {
+  const ticks = Object.entries(RUN_STATES).filter(([, { sign }]) => sign === "✓");
+  assert.deepEqual(
+    ticks.map(([state]) => state),
+    ["learns"],
+  );
+  const every = Object.values(RUN_STATES);
+  assert.equal(new Set(every.map(({ sign }) => sign)).size, 7);
+  assert.equal(new Set(every.map(({ word }) => word)).size, 7);
+  for (const { term } of every) assert.match(explanation(term).title, /\.$/);
+});
+
+test("a run that holds a difference is no training that learns, whatever its verdict", () => {
+  assert.equal(noted("diff/difference", { state: "learns" })?.state, "difference");
+  assert.equal(noted("difference", { state: "not known" })?.state, "difference");
+  assert.equal(noted("difference", { state: "fault" })?.state, "fault");
+  assert.equal(noted("indifference", { state: "learns" })?.state, "learns");
+});
+
+test("a verdict that names no layer has no pictures to open", () => {
+  const verdict = noted("a", { state: "not known" });
+  assert.deepEqual([verdict?.key, verdict?.shown_at, verdict?.since], [null, null, null]);
+});
+
+test("a run whose findings cannot be read says why", () => {
+  const verdicts = /** @type {Map<string, RunVerdict>} */ (new Map());
+  noteVerdict(verdicts, "a", null, "no such run");
+  const { state, text } = verdicts.get("a") ?? {};
+  assert.deepEqual([state, text], ["unreadable", "cannot be read: no such run"]);
+});
+
+test("rows have the worst first; runs that learn, or are not known to, share one each", () => {
+  /** @type {RunState[]} */
+  const first = ["learns", "not known", "fault", "difference", "learns"];
+  const rows = rowsOf(runs(...first, "suspicion", "does not learn", "not known", "fault"));
+  assert.deepEqual(
+    rows.map((row) => [row[0].state, row.map(({ run }) => run).join("")]),
+    [
+      ["fault", "2"],
+      ["fault", "8"],
+      ["suspicion", "5"],
+      ["does not learn", "6"],
+      ["not known", "17"],
+      ["difference", "3"],
+      ["learns", "04"],
+    ],
+  );
+});
+
+test("a folded list has three rows, and eight runs in a row", () => {
+  const many = rowsOf(runs("fault", ...new Array(10).fill("learns")));
+  assert.deepEqual(
+    folded(many).map((row) => row.length),
+    [1, 8],
+  );
+  const tall = rowsOf(runs("fault", "fault", "fault", "does not learn"));
+  assert.equal(folded(tall).length, 3);
+});
+
+test("the summary counts further runs by state, the worst first", () => {
+  assert.equal(
+    summary(runs("learns", "not known", "does not learn", "fault", "learns", "suspicion")),
+    "6 further runs: 1 faulty, 1 suspicious, 1 not learning, 1 not known, 2 learning",
+  );
+});

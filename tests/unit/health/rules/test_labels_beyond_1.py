@@ -1,0 +1,20 @@
+"""Labels that a binary loss cannot take."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from output_facts import OUTPUT, findings_of
+
+from fmapboard.formats.training_facts import LossKind
+from fmapboard.health.rules import LabelsBeyond1Check
+
+
+def test_labels_beyond_1_have_no_least_loss() -> None:
+    masks = replace(OUTPUT, kind=LossKind.BEYOND_1, loss=None, labels=((0, 30), (255, 2)))
+    (found,) = findings_of(LabelsBeyond1Check(), OUTPUT, masks, masks)
+    assert (found.class_, found.since_step, found.value) == ("warning", 10, 255.0)
+    assert "labels of the output are up to 255 since step 10" in found.message
+    (found,) = findings_of(LabelsBeyond1Check(), masks, replace(masks, labels=((3, 9),)), OUTPUT)
+    assert (found.since_step, found.value) == (0, 255.0)  # it is not certain at each step
+    assert findings_of(LabelsBeyond1Check(), OUTPUT, masks) == []
