@@ -110,7 +110,7 @@ class _Parameters:
 
 
 def _behind(nodes: Collection[Any], most: int) -> Iterator[Any]:
-    """Nodes and those behind them, the nearest first; at most so many."""
+    """Nodes and those behind them, nearest first, up to a limit."""
     due = deque(nodes)
     seen = set(nodes)
     while due:

@@ -29,7 +29,7 @@ def seen_in(evidence: Evidence) -> Seen:
     return Seen(
         layers=0 if table is None else len(table.rows),
         steps=0 if table is None else table.written,
-        last_step=None if table is None else table.steps[-1],
+        last_step=table.steps[-1] if table is not None and table.steps else None,
         is_of_images=table is not None and table.is_of_images,
         usual_update=_usual_update(evidence),
         largest_update=largest,

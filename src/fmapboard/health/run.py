@@ -26,7 +26,7 @@ from fmapboard.health.record import (
     is_read,
 )
 from fmapboard.health.rule import Rule
-from fmapboard.health.rules import BUILT_IN, group_of
+from fmapboard.health.rules import BUILT_IN, group_of, is_named
 from fmapboard.records import LoggedStep, TabRecord
 
 Checks: TypeAlias = bool | Mapping[str, bool | Check] | Sequence[Check]
@@ -37,7 +37,7 @@ Checks: TypeAlias = bool | Mapping[str, bool | Check] | Sequence[Check]
 class Report:
     """The judgement on one model: what ran, what was off, what was found and what was seen.
 
-    It is stored at each logged step (`stored_as`), and every outlet shows what was stored last.
+    It is stored at each logged step (`stored`), and every outlet shows what was stored last.
 
     Attributes:
         name: name of the model, as in ``watch(name=...)``; "" for none.
@@ -90,7 +90,7 @@ def run_checks(record: RunRecord, checks: Sequence[Check] | None = None) -> Repo
             was logged.
     """
     if checks is None:
-        checks = [check for check in BUILT_IN if check.kind not in record.off]
+        checks = [check for check in BUILT_IN if not is_named(check, record.off)]
     off = off_in(checks)
     record = replace(record, off=frozenset(off))
     found: list[Finding] = []
@@ -178,11 +178,14 @@ def chosen(checks: Any) -> tuple[Check, ...]:
 def _changed(changes: Mapping[Any, Any]) -> tuple[Check, ...]:
     """The built-in checks with some of them replaced or silenced, and others added.
 
-    A change of a group is one of all of its rules.
+    The name of a group silences all of its rules. A check replaces the rule of its name or, if
+    there is none, the rules of that group.
     """
     checks: list[Check] = list(BUILT_IN)
     for name, change in changes.items():
-        meant = [check for check in checks if name in (check.kind, group_of(check))]
+        meant = [check for check in checks if is_named(check, [name])]
+        if change is not False:
+            meant = [check for check in meant if check.kind == name] or meant
         is_known = bool(meant) or name in _NAMES
         if not is_known and (isinstance(change, bool) or not isinstance(name, str)):
             near = closest(str(name), _NAMES) or "; `fmapboard docs checks` lists them"

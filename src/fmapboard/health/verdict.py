@@ -289,15 +289,18 @@ _NO_LOSS = {
 def _why(seen: Seen) -> str:
     """Why it is not known whether the loss fell."""
     for output in seen.outputs:
-        if output.late is not None and output.guess is not None and output.learns is None:
-            (first, start), late = output.loss[0], output.late
+        late = output.late
+        if late is None or output.guess is None or output.learns is not None:
+            continue
+        first, start = output.loss[0]
+        if thresholds.STAYS.value * output.guess <= late < thresholds.STAYS.value * start:
             return (
                 f"{_loss(output)} fell from {start:.3g} at step {first} to {late:.3g} in the "
                 f"second half of {seen.last_step} steps, and the frequency of the labels alone "
                 f"gives {output.guess:.3g}"
             )
     if any(output.loss for output in seen.outputs):
-        return "its loss is known at too few steps, or need not fall"
+        return "its loss is known at too few steps, varies too much, or need not fall"
     for why in seen.no_loss.values():
         return f"no loss was read: {_NO_LOSS.get(why, why)}"
     return "no loss was read"

@@ -295,3 +295,19 @@ def test_inputs_that_are_not_scaled(tmp_path: Path, capsys: pytest.CaptureFixtur
     (scale,) = [one for one in found(capsys, tmp_path) if one["kind"] == "images_not_scaled"]
     assert (scale["class"], scale["layer"]) == ("note", None)
     assert 240 < scale["value"] <= 255
+
+
+def test_without_the_name_of_a_group_none_of_its_rules_is_in_the_answer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    torch.manual_seed(0)
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    with fmapboard.watch(model, tmp_path / "run", optimizer=optimizer, every=1):
+        for _ in range(10):
+            model(torch.randn(4, 3, 16, 16)).square().mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    assert [one["kind"] for one in found(capsys, tmp_path / "run")] == ["zero_rate"]
+    for name in ("zero_rate", "unchanged_weights"):
+        assert found(capsys, "--without", name, tmp_path / "run") == []

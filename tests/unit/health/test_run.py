@@ -11,7 +11,15 @@ from typing import Any
 import pytest
 from check_records import layer, record
 
-from fmapboard.checks import BUILT_IN, Finding, NotRecorded, RunRecord, chosen, run_checks
+from fmapboard.checks import (
+    BUILT_IN,
+    DeadCheck,
+    Finding,
+    NotRecorded,
+    RunRecord,
+    chosen,
+    run_checks,
+)
 from fmapboard.errors import ConfigurationError
 from fmapboard.formats.checks import StoredChecks, pack_checks, unpack_checks
 from fmapboard.formats.overview import OverviewStep, pack_overview
@@ -283,7 +291,7 @@ def test_what_was_off_while_a_run_was_logged_does_not_run_unless_it_is_asked_for
     read = builder.copy().record()
     assert read.off == {"dead", "eval_mode"}
     report = run_checks(read)
-    assert report.off == ("eval_mode", "dead")
+    assert report.off == ("eval_mode", "dead", "zero_output")  # the name of a group, too
     assert report.not_checked["dead"] == "switched off"
     assert run_checks(read, BUILT_IN).off == ()
     builder.add_blobs(4, "fmapboard_checks", ())
@@ -364,3 +372,18 @@ def test_a_finding_that_says_neither_kind_nor_class_is_a_note_of_the_checks_kind
 
     (found,) = run_checks(RunRecord(), [Check()]).findings
     assert (found.kind, found.class_) == ("mine", "note")
+
+
+def test_another_threshold_of_a_rule_keeps_the_other_rules_of_its_group() -> None:
+    changed = chosen({"dead": DeadCheck(share=0.5)})
+    assert len(changed) == len(BUILT_IN)
+    assert DeadCheck(share=0.5) in changed
+    assert [check.kind for check in changed] == [check.kind for check in BUILT_IN]
+    silenced = [check.kind for check in chosen({"dead": False})]
+    assert len(silenced) == len(BUILT_IN) - 2
+    assert not {"dead", "zero_output"} & {*silenced}
+
+
+def test_what_an_earlier_fmapboard_switched_off_by_the_name_of_a_group_stays_off() -> None:
+    off = run_checks(RunRecord(off=frozenset({"update_ratio"}))).off
+    assert off == ("updates_too_large", "updates_too_small")

@@ -91,7 +91,7 @@ def test_the_output_whose_loss_did_not_fall_is_named() -> None:
         ({"no_loss": {"": "no gradient"}},
          "no loss was read: no gradient has reached what the network returned"),
         ({"outputs": (OutputProgress("", loss=FELL),)},
-         "its loss is known at too few steps, or need not fall"),
+         "its loss is known at too few steps, varies too much, or need not fall"),
         ({"outputs": (replace(PROGRESS, guess=0.58, learns=None),)},
          "the loss fell from 2.3 at step 0 to 0.6 in the second half of 90 steps, and the "
          "frequency of the labels alone gives 0.58"),
@@ -278,3 +278,12 @@ def test_models_of_a_run_are_judged_together() -> None:
     assert judge("", [], both, {}).learns is True  # one of them does
     assert judge("", [], merged([stays]), {}).learns is False
     assert judge("", [], merged([falls]), {}).state == "learns"
+
+
+def test_a_loss_that_is_not_known_to_have_fallen_is_not_said_to() -> None:
+    short = replace(PROGRESS, guess=1.4, loss=((0, 1.38), (20, 1.45)), late=1.44, learns=None)
+    unknown = verdict(**SIZE, outputs=(short,))
+    assert "fell" not in unknown.line
+    assert unknown.line.endswith(
+        "its loss is known at too few steps, varies too much, or need not fall"
+    )

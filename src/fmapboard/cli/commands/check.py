@@ -16,7 +16,7 @@ from fmapboard.health.finding import Finding
 from fmapboard.health.progress import merged
 from fmapboard.health.read_runs import RunFiles, read_runs
 from fmapboard.health.record import Check, RunRecord
-from fmapboard.health.rules import kinds_text
+from fmapboard.health.rules import is_named, kinds_text
 from fmapboard.health.run import Report, chosen, report_of, run_checks
 from fmapboard.health.verdict import WORST_FIRST, Verdict, judge
 from fmapboard.runs.log import EventLog
@@ -137,7 +137,7 @@ class Choice:
         self._is_changed = bool(silenced or further)
         self._added = {check.kind for check in added}
         chosen({kind: False for kind in silenced if kind not in self._added})  # it must exist
-        self._checks = [check for kind, check in by_kind.items() if kind not in silenced]
+        self._checks = [check for check in by_kind.values() if not is_named(check, silenced)]
 
     def reports(self, run: RunFiles) -> list[Report]:
         """The judgement on each model of a run: the stored one, unless other checks are asked for.
@@ -155,7 +155,7 @@ class Choice:
 
     def _of(self, record: RunRecord) -> list[Check]:
         off = record.off - self._added
-        return [check for check in self._checks if check.kind not in off]
+        return [check for check in self._checks if not is_named(check, off)]
 
 
 def _imported(name: str) -> Any:

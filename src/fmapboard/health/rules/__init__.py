@@ -144,6 +144,11 @@ def group_of(rule: object) -> str:
     return getattr(rule, "group", "") or kind
 
 
+def is_named(check: object, names: Collection[str]) -> bool:
+    """True if the kind of a check, or its group, is among these names."""
+    return getattr(check, "kind", "") in names or group_of(check) in names
+
+
 def kinds_text(kinds: Collection[str]) -> str:
     """Kinds of checks in a sentence; a group of which all are among them is named once."""
     if len(kinds) == len(BUILT_IN):
