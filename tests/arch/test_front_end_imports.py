@@ -39,6 +39,17 @@ def test_a_folder_imports_only_itself_and_those_before_it(folder: str) -> None:
     assert not wrong
 
 
+def test_only_the_hooks_of_the_views_reach_the_page_itself() -> None:
+    words = ("createElement(", "replaceChildren(", "addEventListener(")
+    found = [
+        f"{path.name}: {word}"
+        for path in sorted((STATIC / "view").glob("*.js"))
+        for word in words
+        if word in path.read_text() and path.name != "hooks.js"
+    ]
+    assert not found
+
+
 def test_every_module_is_an_entry_point_or_in_one_of_the_folders() -> None:
     found = {folder_of(path) for path in modules()}
     assert found <= {"", *ORDER}

@@ -59,12 +59,13 @@ def grown_address(serve: Callable[[Path], str], grown: Path) -> str:
     return serve(grown)
 
 
-EVERY_PLACE = """(canvas) => {
+EVERY_PLACE = """async (canvas) => {
   const box = canvas.getBoundingClientRect(), said = [];
   const status = document.querySelector(".film .status");
   for (let y = 30; y < box.height; y += 23) for (let x = 170; x < box.width; x += 37) {
     const [clientX, clientY] = [box.x + x, box.y + y];
     canvas.dispatchEvent(new MouseEvent("mousemove", { clientX, clientY, bubbles: true }));
+    for (let i = 0; i < 3; i += 1) await null; // the text is drawn in a microtask
     said.push(status.textContent);
   }
   return said;

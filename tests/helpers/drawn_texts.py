@@ -8,26 +8,28 @@ WATCH = """() => {
   window.saved = null;
   if (window.drawn) return window.drawn.clear();
   const drawn = (window.drawn = new Map());
-  const canvas = CanvasRenderingContext2D.prototype;
-  const { fillText, fillRect, drawImage, putImageData } = canvas;
-  const { toBlob } = HTMLCanvasElement.prototype;
+  const { convertToBlob } = OffscreenCanvas.prototype;
   const add = (to, texts) => drawn.set(to, [...(drawn.get(to) ?? []), ...texts]);
-  canvas.fillText = function (text, ...rest) {
-    add(this.canvas, [text]);
-    return fillText.call(this, text, ...rest); };
-  canvas.drawImage = function (image, ...rest) {
-    add(this.canvas, drawn.get(image) ?? []);
-    return drawImage.call(this, image, ...rest); };
-  canvas.putImageData = function (image, ...rest) {
-    if (image.width >= this.canvas.width) drawn.delete(this.canvas);
-    return putImageData.call(this, image, ...rest); };
-  canvas.fillRect = function (x, y, width, height) {
-    const whole = this.canvas.width / devicePixelRatio - 1;
-    if (x === 0 && y === 0 && width >= whole) drawn.delete(this.canvas);
-    return fillRect.call(this, x, y, width, height); };
-  HTMLCanvasElement.prototype.toBlob = function (...how) {
+  for (const kind of [CanvasRenderingContext2D, OffscreenCanvasRenderingContext2D]) {
+    const canvas = kind.prototype;
+    const { fillText, fillRect, drawImage, putImageData } = canvas;
+    canvas.fillText = function (text, ...rest) {
+      add(this.canvas, [text]);
+      return fillText.call(this, text, ...rest); };
+    canvas.drawImage = function (image, ...rest) {
+      add(this.canvas, drawn.get(image) ?? []);
+      return drawImage.call(this, image, ...rest); };
+    canvas.putImageData = function (image, ...rest) {
+      if (image.width >= this.canvas.width) drawn.delete(this.canvas);
+      return putImageData.call(this, image, ...rest); };
+    canvas.fillRect = function (x, y, width, height) {
+      const whole = this.canvas.width / devicePixelRatio - 1;
+      if (x === 0 && y === 0 && width >= whole) drawn.delete(this.canvas);
+      return fillRect.call(this, x, y, width, height); };
+  }
+  OffscreenCanvas.prototype.convertToBlob = function (...how) {
     window.saved = drawn.get(this) ?? [];
-    return toBlob.apply(this, how); }; }"""
+    return convertToBlob.apply(this, how); }; }"""
 """Keeps in ``window.drawn`` the texts of each canvas, as it was painted last."""
 
 _DRAW = """(selector) => new Promise((done) => {

@@ -9,7 +9,7 @@ from browser_visitor import Person
 from torch import Tensor
 from trained_kernels import DRAWN
 
-_SWEEP = """([selector, said, every]) => {
+_SWEEP = """async ([selector, said, every]) => {
   const canvas = document.querySelector(selector);
   const context = canvas.getContext("2d");
   const text = document.querySelector(said);
@@ -22,6 +22,7 @@ _SWEEP = """([selector, said, every]) => {
     for (let x = 1; x < box.width; x += every) {
       const [clientX, clientY] = [Math.ceil(box.left) + x, Math.ceil(box.top) + y];
       canvas.dispatchEvent(new MouseEvent("mousemove", { clientX, clientY, bubbles: true }));
+      for (let i = 0; i < 3; i += 1) await null; // the text is drawn in a microtask
       if (!text.textContent.includes(" ± ") || !/[xn] \\d/.test(text.textContent)) continue;
       const [red, , blue] = context.getImageData(x * ratio, y * ratio, 1, 1).data;
       found.push([text.textContent, red - blue]);

@@ -62,15 +62,15 @@ test("typed channels are numbers and ranges; what is left out is said", () => {
 });
 
 test("the film has the chosen channels, else the open one, else the first", () => {
-  assert.deepEqual(filmChannels({ ...START, channels: "3,17,99" }, 20), [3, 17]);
+  assert.deepEqual(filmChannels({ ...START, channels: [3, 17, 99] }, 20), [3, 17]);
   assert.deepEqual(filmChannels({ ...START, channel: 4 }, 20), [4]);
   assert.deepEqual(filmChannels(START, 20), [0]);
   assert.deepEqual(filmChannels(START, 0), []);
 });
 
 test("a channel is added to the open one, and removed by choosing it again", () => {
-  assert.equal(toggled({ ...START, channel: 3 }, 17), "3,17");
-  assert.equal(toggled({ ...START, channels: "3,17" }, 3), "17");
+  assert.deepEqual(toggled({ ...START, channel: 3 }, 17), [3, 17]);
+  assert.deepEqual(toggled({ ...START, channels: [3, 17] }, 3), [17]);
 });
 
 test("channels move together, and none beyond the layer", () => {

@@ -288,12 +288,12 @@ test("findings of several runs are ranked by severity, those of a run in its own
 
 test("chosen runs are those that exist, otherwise the newest and the current one", () => {
   const runs = ["a", "b", "c"].map((run, i) => ({ run, layers: 1, started: i }));
-  assert.deepEqual(chosenRuns({ run: "b", chosen: "c\na\ngone" }, runs), ["a", "c"]);
-  assert.deepEqual(chosenRuns({ run: "b", chosen: "b" }, runs), ["b"]);
-  assert.deepEqual(chosenRuns({ run: "b", chosen: "" }, runs), ["a", "b", "c"]);
+  assert.deepEqual(chosenRuns({ run: "b", chosen: ["c", "a", "gone"] }, runs), ["a", "c"]);
+  assert.deepEqual(chosenRuns({ run: "b", chosen: ["b"] }, runs), ["b"]);
+  assert.deepEqual(chosenRuns({ run: "b", chosen: [] }, runs), ["a", "b", "c"]);
   const many = Array.from({ length: 20 }, (_, i) => ({ run: `r${i}`, layers: 1, started: i }));
   const newest = ["r13", "r14", "r15", "r16", "r17", "r18", "r19"];
-  assert.deepEqual(chosenRuns({ run: "r2", chosen: "" }, many), ["r2", ...newest]);
+  assert.deepEqual(chosenRuns({ run: "r2", chosen: [] }, many), ["r2", ...newest]);
 });
 
 test("no more than 100 runs are chosen, and a run not shown is asked again every minute at most", () => {
@@ -301,7 +301,7 @@ test("no more than 100 runs are chosen, and a run not shown is asked again every
   const { chosen } = choosing({ run: "run0" }, names);
   const runs = names.map((run) => ({ run, started: 0 }));
   assert.equal(chosenRuns({ run: "run0", chosen }, runs).length, 100);
-  assert.equal(chosenRuns({ run: "run0", chosen: names.join("\n") }, runs).length, 100);
+  assert.equal(chosenRuns({ run: "run0", chosen: names }, runs).length, 100);
   const source = new HealthSource(new Cache(() => {}));
   const first = source.round(1, 0);
   assert.equal(source.round(2, 59000), first);

@@ -2,13 +2,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
+  START,
   cellOf,
+  fromEntries,
   movedPoint,
-  pointOf,
-  pointText,
+  pointWithin,
+  toEntries,
 } from "../../src/fmapboard/plugin/static/model/state.js";
 import { channelsAt } from "../../src/fmapboard/plugin/static/picture/point.js";
-import { fromEntries } from "../../src/fmapboard/plugin/static/model/state.js";
 
 /** @typedef {import("../../src/fmapboard/plugin/static/model/value_scale.js").Side} Side */
 
@@ -33,12 +34,12 @@ function side(levels, marks = null) {
 }
 
 test("a point of the address is a relative place", () => {
-  assert.deepEqual(pointOf("0.43,0.61"), { u: 0.43, v: 0.61 });
-  assert.equal(pointOf(""), null);
-  assert.equal(pointText({ u: 1 / 3, v: -0.1 }), "0.3333,0");
-  assert.equal(fromEntries([["pixel", "0.43,0.61"]]).pixel, "0.43,0.61");
+  assert.deepEqual(fromEntries([["pixel", "0.43,0.61"]]).pixel, { u: 0.43, v: 0.61 });
+  const pixel = pointWithin({ u: 1 / 3, v: -0.1 });
+  assert.deepEqual(pixel, { u: 0.3333, v: 0 });
+  assert.deepEqual(toEntries({ ...START, pixel }), [["pixel", "0.3333,0"]]);
   for (const bad of ["1.5,0", "0.5", "a,b", "-0.1,0.2"]) {
-    assert.equal(fromEntries([["pixel", bad]]).pixel, "");
+    assert.equal(fromEntries([["pixel", bad]]).pixel, null);
   }
 });
 

@@ -47,6 +47,7 @@ class ImageScale(NamedTuple):
         high: largest value.
         magnitude: the larger magnitude of the two.
         spread: standard deviation where the values differ; infinite if they never do.
+        contrast: ``high`` - ``low`` in units of the mean's magnitude; infinite without a mean.
     """
 
     since: int
@@ -55,6 +56,7 @@ class ImageScale(NamedTuple):
     high: float
     magnitude: float
     spread: float
+    contrast: float
 
     @property
     def are_bytes(self) -> bool:
@@ -259,10 +261,13 @@ class OutputEvidence(InputEvidence):
         least = thresholds.LOGGED_STEPS.value
         return [losses for losses in known.values() if len(losses) >= least]
 
-    def falls(self) -> bool:
-        """True if losses are known, and each ends at four fifths of its first value or less."""
-        ends = [(losses[0], losses[-1]) for losses in self.losses]
-        return bool(ends) and all(last < thresholds.LEARNS.value * first for first, last in ends)
+    def falls(self, below: float = math.inf) -> bool:
+        """True if losses are known that start below a value, and end at four fifths or less."""
+        for losses in self.losses:
+            has_fallen = losses[0] < below and losses[-1] < thresholds.LEARNS.value * losses[0]
+            if not has_fallen:
+                return False
+        return bool(self.losses)
 
     @property
     def has_loss_that_stays(self) -> bool:
@@ -693,6 +698,7 @@ def _image_scale(every: Sequence[Mapping[str, float]], since: int) -> ImageScale
     high = float(np.median([numbers["maximum"] for numbers in every]))
     magnitudes = [max(abs(numbers["minimum"]), abs(numbers["maximum"])) for numbers in every]
     varied = [numbers for numbers in every if numbers["maximum"] > numbers["minimum"]]
+    means = [abs(numbers["mean"]) for numbers in varied if numbers.get("mean")]
     stds = [numbers["std"] for numbers in varied]
     return ImageScale(
         since=since,
@@ -701,6 +707,7 @@ def _image_scale(every: Sequence[Mapping[str, float]], since: int) -> ImageScale
         high=high,
         magnitude=float(np.median(magnitudes)),
         spread=float(np.median(stds)) if stds else math.inf,
+        contrast=(high - low) / float(np.median(means)) if means else math.inf,
     )
 
 

@@ -100,6 +100,13 @@ IMAGE_SPREAD_LOW = Threshold(
     healthy="0.2 to 1.5",
     faulty="0.001",
 )
+IMAGE_CONTRAST = Threshold(
+    0.3,
+    "(largest - smallest value) / |mean| of the input images",
+    "trainings of tests/acceptance",
+    healthy="1 or more",
+    faulty="below 0.2",
+)
 FIRST_RESPONSE = Threshold(
     2.0,
     "standard deviation of the first layer's output",
@@ -166,14 +173,22 @@ CODE = Threshold(
 )
 AVERAGED_STEPS = Threshold(3, "logged steps", "two values may agree by chance")
 SAME_TARGET = Threshold(1e-3, "share of the target", "rounding of a value read from a gradient")
+ROUND_TARGET = Threshold(0.1, "unit of targets", "labels of critics are 0, 1, 0.9 and the like")
+ROUNDED = Threshold(0.01, "tenths", "rounding of a value read from a gradient")
 SIGMOID_HIGH = Threshold(
     0.5, "largest value of an output", "a sigmoid or softmax reaches half of its range"
 )
+SIGMOID_LOW = Threshold(0.2, "smallest value of a single unit", "a sigmoid that has learned")
 SIGMOID_NEXT_TO_0 = Threshold(
     0.01, "smallest over largest value of a single unit", "a sigmoid that is sure of one class"
 )
 TANH_END = Threshold(0.9, "magnitude of an output", "a tanh that has learned")
+MANY_CLASSES = Threshold(6, "classes", "of fewer, logits may all be positive by chance: 1 in 2^6")
 ONE_LABEL_IMAGES = Threshold(64, "labels", "a class of 90 % has 64 in a row once in 850 times")
+ONE_LABEL_PIXELS = Threshold(20_000, "labels of pixels", "masks of 64 small images")
+ONE_LABEL_LOSS = Threshold(
+    0.01, "loss", "a critic stays above it", healthy="above 0.1", faulty="below 0.01"
+)
 SORTED_IMAGES = Threshold(8, "labels per batch", "fewer are often the same by chance")
 SORTED_SHARE = Threshold(
     0.8,
@@ -282,6 +297,7 @@ GRADIENT_RATIO = Threshold(
     faulty="1e-18 to 1e-6",
 )
 GRADIENT_RATIO_STEPS = Threshold(3, "logged steps", "one may be an accident")
+LAYER_WEIGHTS = Threshold(40, "weights", "the norm of fewer says little")
 DEEP = Threshold(4, "layers", "in fewer, nothing fades")
 LAST_LAYERS = Threshold(3, "layers", "one of them may be nearly done")
 FIRST_LINEAR_LAYERS = Threshold(3, "layers", "queries and keys hardly learn at first")
@@ -338,6 +354,7 @@ GROWING = Threshold(
     healthy="up to 15",
     faulty="100 or more",
 )
+LOW_LOSS = Threshold(10.0, "loss", "ln of 20,000 classes: what follows growing logits is larger")
 
 UNCHANGED_STEPS = Threshold(3, "logged steps", "one update in a row may be rounded away")
 ZERO_RATE_STEPS = Threshold(8, "logged steps", "a warm-up from 0 has the first ones too")
@@ -397,6 +414,9 @@ BATCHNORM_DECAY = Threshold(
 )
 BATCHNORM_STEPS = Threshold(8, "logged steps", "two per quarter of the run")
 BATCHNORM_SPAN = Threshold(50, "training steps", "at a momentum of 0.1, 0.9^50 = 0.005 is left")
+BATCHNORM_CLOSE = Threshold(
+    0.2, "|log(batch variance / running variance)|", "healthy trainings have less"
+)
 QUARTERS = Threshold(
     4, "parts of the run", "the last quarter is compared with the one before: does it still fall?"
 )

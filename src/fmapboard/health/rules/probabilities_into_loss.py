@@ -79,10 +79,11 @@ class ProbabilitiesIntoLossCheck(Rule):
         if all(output.rows_are == "probabilities" for output in known):
             return "a softmax"
         high = max(output.high for output in every)
+        is_single = math.prod(known[-1].shape[1:]) == 1
         is_in_range = thresholds.SIGMOID_HIGH.value <= high <= 1
-        if is_in_range or _may_sum_to_1_over_rows(known):
+        if is_in_range or is_single or _may_sum_to_1_over_rows(known):
             return "a sigmoid, or a softmax over another axis than that of the classes,"
-        if all(output.low == 0 for output in known):
+        if high > 1 and all(output.low == 0 for output in known):
             return "a ReLU"
         return None
 
@@ -107,14 +108,17 @@ def _is_odd_single(every: Sequence[OutputFacts], known: Sequence[OutputFacts]) -
         return False
     low = min(output.low for output in every)
     high = max(output.high for output in every)
-    return low > thresholds.SIGMOID_NEXT_TO_0.value * high
+    is_next_to_0 = low <= thresholds.SIGMOID_NEXT_TO_0.value * high
+    is_wide = low <= thresholds.SIGMOID_LOW.value and high >= thresholds.TANH_END.value
+    return high > 1 or not (is_next_to_0 or is_wide)
 
 
 def _may_sum_to_1_over_rows(known: Sequence[OutputFacts]) -> bool:
-    """True if all values are positive, around the mean of a softmax over the images."""
+    """True if many classes are always positive, around the mean of a softmax over the images."""
     for output in known:
         mean = 1 / max(output.shape[0], 1)
-        if not 0 < output.low <= mean <= output.high < thresholds.SIGMOID_HIGH.value:
+        has_few = (output.classes or 0) < thresholds.MANY_CLASSES.value
+        if has_few or not 0 < output.low <= mean <= output.high < thresholds.SIGMOID_HIGH.value:
             return False
     return True
 

@@ -13,8 +13,8 @@ import { takeFrom } from "./server/api.js";
 import { Cache } from "./server/cache.js";
 import { Source } from "./server/source.js";
 import { indexOf, neighbours, walk } from "./server/steps.js";
-import { installKeys } from "./view/help.js";
-import { createPage } from "./view/page.js";
+import { html, render } from "./vendor/preact_htm.js";
+import { Page } from "./view/page.js";
 import { putPoint } from "./view/point.js";
 
 /** @import {State} from "./model/state.js" */
@@ -52,8 +52,6 @@ export class App {
     this.isStarting = true;
     this.hasLayers = false; // when it was last drawn
     this.drawnAt = performance.now();
-    /** @type {number|null} */
-    this.hovered = null;
     /** Columns that were removed last, which `d` brings back. @type {State["columns"]} */
     this.removed = [];
     this.steppedAt = -Infinity;
@@ -63,7 +61,8 @@ export class App {
     this.relisted = new Set();
     /** Layer that is shown until the first one with a difference is known. @type {{run: string, layer: string}|null} */
     this.provisional = null;
-    this.page = createPage(this);
+    /** What can be done with the views that are on the page. */
+    this.page = /** @type {import("./view/page.js").Acts} */ ({});
   }
 
   /** Puts the tab into the page and installs all listeners and timers. @param {Parameters<typeof takeFrom>[0]} asked while the script was loading */
@@ -71,12 +70,11 @@ export class App {
     takeFrom(asked);
     this.state = states.fromEntries(host.readAddress());
     if (!this.state.run) this.overview.free();
-    document.body.replaceChildren(this.page.element);
+    document.body.replaceChildren();
     host.followTheme(() => this.redraw());
     host.followFont(() => this.redraw());
     host.listen(() => this.renewal.reload());
     host.onAddress(() => this.follow());
-    installKeys(this);
     window.addEventListener("resize", () => this.redraw());
     if (!this.report) window.setInterval(() => this.renewal.tick(), 1000);
     this.look();
@@ -148,7 +146,7 @@ export class App {
     speakOf(kindOf(model.stepWords));
     if (this.stepOnly && model.stale && model.scene && model.scene === before?.scene) {
       // Only the slider has moved: redraw the rest together with the new pictures.
-      this.page.age(model);
+      this.render(model, { nothing: false, busy: true, isOld: true });
       this.source.cache.end();
       this.announce(model);
       return;
@@ -158,11 +156,16 @@ export class App {
       host.writeAddress(states.toEntries(this.state), this.visits.take(this.state));
     const busy = this.source.cache.left() > 0;
     const nothing = model.listed && !model.layers.length && !busy;
-    this.page.draw(model, { nothing, busy, hovered: this.hovered });
+    this.render(model, { nothing, busy, isOld: false });
     this.source.cache.end(); // the contact sheet asks for what is in sight
     this.announce(model);
     [this.hasLayers, this.drawnAt] = [model.layers.length > 0, performance.now()];
     if (!nothing) this.prefetch();
+  }
+
+  /** @param {Model} model @param {{nothing: boolean, busy: boolean, isOld: boolean}} how */
+  render(model, how) {
+    render(html`<${Page} app=${this} model=${model} ...${how} />`, document.body);
   }
 
   /** Reloads once after TensorBoard dropped a listed step. @param {string} what layer and step */
@@ -182,7 +185,7 @@ export class App {
       dataset.layer = model.scene.question.key;
       dataset.drawn = String(Number(dataset.drawn ?? 0) + 1);
     }
-    if (model.front) for (const of of ["step", "layer"]) delete dataset[of];
+    if (model.front) for (const name of ["step", "layer"]) delete dataset[name];
     dataset.view = this.state.view;
     const shown = model.front ? model.front.ready && isUp : model.scene || !model.layers.length;
     const usable = model.problem || (model.listed && shown);
@@ -253,12 +256,6 @@ export class App {
     window.setTimeout(() => this.advance(), FRAME_MS);
   }
 
-  /** @param {number|null} channel under the pointer */
-  hover(channel) {
-    this.hovered = channel;
-    if (this.model) this.page.hover(this.model, channel);
-  }
-
   /** Adds a column, or removes all. @param {import("./model/state.js").Kind|"off"} kind */
   compare(kind) {
     if (kind === "off") {
@@ -303,9 +300,8 @@ export class App {
   toggleFilm() {
     const { view, channel, channels } = this.state;
     if (view === "film") this.update({ view: "maps" });
-    else if (channel === null || states.listed(channels).includes(channel))
-      this.update({ view: "film" });
-    else this.update({ view: "film", channels: "" });
+    else if (channel === null || channels.includes(channel)) this.update({ view: "film" });
+    else this.update({ view: "film", channels: [] });
   }
 
   toggleOverlay() {

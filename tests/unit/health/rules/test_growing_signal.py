@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from check_records import LAST, from_step, layer, record
 
+from fmapboard.checks import Finding
+from fmapboard.formats.training_facts import OutputFacts, TrainingFacts
 from fmapboard.health.rules import GrowingSignalCheck
 
 
@@ -17,6 +21,15 @@ def test_a_signal_that_grows_through_the_layers_at_the_first_step() -> None:
         layers = [layer(i, kernel_shape=None, type=kind) for i in range(6)]
         grown = record(layers, columns={"std": {5: [50.0] * LAST}})
         assert len(GrowingSignalCheck()(grown)) == count
+
+
+def test_a_signal_that_grows_through_the_layers_does_not_count_if_the_network_learns() -> None:
+    def found(*losses: float) -> list[Finding]:
+        facts = [TrainingFacts(outputs=(OutputFacts("", (8, 10), loss=each),)) for each in losses]
+        return list(GrowingSignalCheck()(record(columns={"std": {5: [50.0] * LAST}}, facts=facts)))
+
+    assert found(9.9, 8.0, 7.5, 7.4) == []
+    assert len(found(9.9, 8.0, 7.5, 7.93)) == len(found(10.0, 8.0, 7.5, 7.0)) == 1
 
 
 def test_only_layers_without_a_normalization_between_them_are_compared() -> None:
@@ -35,6 +48,17 @@ def test_only_layers_without_a_normalization_between_them_are_compared() -> None
     parts = [*layers[:1], layer(1, followed_by=("GroupNorm",)), *layers[2:]]
     (found,) = GrowingSignalCheck()(record(parts, columns=later))
     assert "from `conv2` to `conv5`" in found.message
+
+
+def test_gates_on_pooled_maps_are_no_part_of_the_signals_way() -> None:
+    def found(pooled: Sequence[int], kernel: tuple[int, int]) -> list[Finding]:
+        layers = [layer(i, kernel_shape=(16, 64, *kernel)) for i in range(6)]
+        columns = {"std": {5: [70.0] * LAST}, "values": {n: [16.0] * LAST for n in pooled}}
+        return list(GrowingSignalCheck()(record(layers, columns=columns)))
+
+    assert found([5], (1, 1)) == []
+    for pooled, kernel in (([2], (1, 1)), ([5], (3, 3)), (range(6), (1, 1))):
+        assert [one.layer for one in found(pooled, kernel)] == ["conv5"]
 
 
 def test_images_of_little_contrast_are_no_fault_of_the_initial_weights() -> None:

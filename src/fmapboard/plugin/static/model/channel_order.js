@@ -209,19 +209,28 @@ function byStrength(maps, { role }) {
   return values && { order: byScore(values), values, before: "RMS ", after: "", meaning };
 }
 
-/** Similarities of each record by `role/sample`, null where they are not known. */
-const near = once((/** @type {Maps} */ maps) =>
-  once((/** @type {string} */ key) => {
-    const [role, sample] = key.split("/");
-    const [strength, side] = [rms(maps, role), sideOf(maps, role, Number(sample))];
-    const sketched = strength && side && sketches(side.planes);
-    return sketched && { order: bySimilarity(sketched, strength), ...sketched };
-  }),
-);
+/** Similarities of the planes of each record, null where they are not known. */
+const near = once((/** @type {Maps} */ maps) => {
+  /** @type {Map<Planes, ReturnType<typeof similarities>>} */
+  const known = new Map();
+  return (/** @type {string} */ role, /** @type {number} */ sample) => {
+    const side = sideOf(maps, role, sample);
+    const strength = side && rms(maps, role);
+    if (!strength) return null;
+    if (!known.has(side.planes)) known.set(side.planes, similarities(side.planes, strength));
+    return known.get(side.planes) ?? null;
+  };
+});
+
+/** @param {Planes} planes @param {Float64Array} strength */
+function similarities(planes, strength) {
+  const sketched = sketches(planes);
+  return sketched && { order: bySimilarity(sketched, strength), ...sketched };
+}
 
 /** @param {Maps} maps @param {Question} question @param {number} channels @returns {Found|null} */
 function bySimilar(maps, { role, sample }, channels) {
-  const found = near(maps)(`${role}/${sample}`);
+  const found = near(maps)(role, sample);
   if (!found) return null;
   const order = found.order.filter((c) => c < channels);
   const meaning =

@@ -3,7 +3,7 @@
 
 import { ROLE_NAMES, matchText } from "./compare.js";
 import { kernelPeak, kernelStep, lockedRanges, onsets } from "./film_scale.js";
-import { LETTERS, filmChannels, pointOf } from "./state.js";
+import { LETTERS, filmChannels } from "./state.js";
 import { kindOf, runText } from "./words.js";
 import { decodeMaps, pixels, sideOf } from "../server/decode.js";
 import { decodedKernels } from "../server/kernels.js";
@@ -242,7 +242,7 @@ export class FilmSource {
       unit: kindOf(words),
       current: indexOf(steps, of.step),
       history,
-      point: pointOf(state.pixel),
+      point: state.pixel,
       hasInput: Boolean(series),
       hasMaps: !isKernels,
       hasKernels: WITH_KERNELS.has(role) && Boolean(history?.kernels?.length),

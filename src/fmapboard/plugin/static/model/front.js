@@ -18,7 +18,6 @@ import { keptFrom } from "../server/steps.js";
 /** @import {MapsScene, Scene} from "./scene.js" */
 /** @import {State} from "./state.js" */
 
-const BETWEEN = "\n";
 /** Runs whose findings are listed at once, at most. */
 export const MOST_RUNS = 100;
 /** Runs whose findings are listed without being chosen, at most: the newest, and the current one. */
@@ -29,8 +28,7 @@ export const FEW_RUNS = 8;
  * @param {Pick<State, "run"|"chosen">} state @param {readonly Pick<RunEntry, "run"|"started">[]} runs
  */
 export function chosenRuns({ run, chosen }, runs) {
-  const names = new Set(chosen ? chosen.split(BETWEEN) : []);
-  const found = runs.map((each) => each.run).filter((each) => names.has(each));
+  const found = runs.map((each) => each.run).filter((each) => chosen.includes(each));
   if (found.length) return found.slice(0, MOST_RUNS);
   const newest = runs
     .filter((each) => each.run !== run)
@@ -42,14 +40,15 @@ export function chosenRuns({ run, chosen }, runs) {
 /** The change of the state that chooses these runs. @param {Pick<State, "run">} state @param {readonly string[]} runs */
 export function choosing({ run }, runs) {
   const now = !runs.length || runs.includes(run) ? run : runs[0];
-  return { run: now, chosen: runs.slice(0, MOST_RUNS).join(BETWEEN) || run };
+  return { run: now, chosen: runs.length ? runs.slice(0, MOST_RUNS) : [run] };
 }
 
 /** The change of the state that makes a run the current one. @param {Pick<State, "run"|"chosen">} state @param {string} run */
 export function opening(state, run) {
   const { chosen } = state;
-  if (!chosen || chosen.split(BETWEEN).includes(run)) return { run, chosen };
-  return { run, chosen: chosen === state.run ? run : `${chosen}${BETWEEN}${run}` };
+  if (!chosen.length || chosen.includes(run)) return { run, chosen };
+  const isAlone = chosen.length === 1 && chosen[0] === state.run;
+  return { run, chosen: isAlone ? [run] : [...chosen, run] };
 }
 
 /** @typedef {{run: string, finding: Finding}} Line */
@@ -191,7 +190,7 @@ export function front(source, { source: asked, sheet, all, isOpen, verdicts }, s
   );
   const lines = ranked(known);
   for (const { run, answer, error } of answers) noteVerdict(verdicts, run, answer, error);
-  const listed = state.chosen ? chosen : runs.map((each) => each.run);
+  const listed = state.chosen.length ? chosen : runs.map((each) => each.run);
   const said = listed.flatMap((run) => verdicts.get(run) ?? []);
   return {
     run: state.run,

@@ -55,7 +55,7 @@ export class Overview {
   /** Looks through the runs that are neither shown nor chosen, one after the other. */
   further() {
     const { front: shown, runs } = this.app.model ?? {};
-    if (!shown?.complete || !this.isUp || this.app.state.chosen) return;
+    if (!shown?.complete || !this.isUp || this.app.state.chosen.length) return;
     for (const { run } of runs ?? []) {
       if (this.verdicts.has(run)) continue;
       const { value, error } = this.source.findings(run, "", true);
@@ -119,7 +119,7 @@ export class Overview {
 function moving(rows, columns) {
   return (app, target) => {
     const isElsewhere = target.closest("button, summary, [role=dialog]") !== null;
-    if (!isElsewhere) app.page.overview.move(rows, columns);
+    if (!isElsewhere) app.page.cells?.move(rows, columns);
     return !isElsewhere;
   };
 }
@@ -135,7 +135,7 @@ export const OVERVIEW_ACTS = Object.freeze({
   PageUp: moving(-10, 0),
   PageDown: moving(10, 0),
   Enter: (app, target) =>
-    target.matches("button, summary, input") ? false : app.page.overview.enter(),
+    target.matches("button, summary, input") ? false : app.page.cells?.enter(),
   Escape: (app, target) => {
     if (app.page.help.isOpen()) app.page.help.close();
     else target.blur();

@@ -113,7 +113,7 @@ export class Renewal {
       source.renew(true);
       this.app.redraw();
     } else if (model) {
-      this.app.page.bar.again(); // "newest" may have to say as of when
+      this.app.page.bar?.again(); // "newest" may have to say as of when
     }
   }
 }

@@ -95,15 +95,10 @@ export const MOST_CHANNELS = 12;
 
 /** The channels of the film strip, in their chosen order. @param {State} state @param {number} drawn channels with pictures */
 export function filmChannels(state, drawn) {
-  const chosen = listed(state.channels).filter((channel) => channel < drawn);
+  const chosen = state.channels.filter((channel) => channel < drawn);
   if (chosen.length) return chosen.slice(0, MOST_CHANNELS);
   const open = state.channel !== null && state.channel < drawn ? state.channel : 0;
   return drawn > 0 ? [open] : [];
-}
-
-/** Channels of an address, each once. @param {string} text */
-export function listed(text) {
-  return [...new Set(text.split(",").filter(Boolean).map(Number))];
 }
 
 /** Channels as typed; `refused` says what was left out. @param {string} text @param {number} drawn channels with pictures */
@@ -134,15 +129,12 @@ export function readChannels(text, drawn) {
 
 /** `channels` after one was added or removed. @param {State} state @param {number} channel */
 export function toggled(state, channel) {
-  const before = state.channels
-    ? listed(state.channels)
-    : state.channel === null
-      ? []
-      : [state.channel];
+  const open = state.channel === null ? [] : [state.channel];
+  const before = state.channels.length ? state.channels : open;
   const after = before.includes(channel)
     ? before.filter((each) => each !== channel)
     : [...before, channel];
-  return after.slice(-MOST_CHANNELS).join(",");
+  return after.slice(-MOST_CHANNELS);
 }
 
 /** All channels moved, unless one would leave the layer. @param {number[]} channels @param {number} by @param {number} drawn */
@@ -155,17 +147,10 @@ export function moved(channels, by, drawn) {
 
 /** @typedef {{u: number, v: number}} Point relative place in a picture, 0…1 from the top left */
 
-/** The point of an address, as `0.43,0.61`; null for none. @param {string} text @returns {Point|null} */
-export function pointOf(text) {
-  if (!text) return null;
-  const [u, v] = text.split(",").map(Number);
-  return { u, v };
-}
-
-/** The address of a point, rounded to a thousandth. @param {Point} point */
-export function pointText({ u, v }) {
+/** A point within the picture, as exact as an address has it. @param {Point} point @returns {Point} */
+export function pointWithin({ u, v }) {
   const inside = (/** @type {number} */ x) => Number(Math.min(1, Math.max(0, x)).toFixed(4));
-  return `${inside(u)},${inside(v)}`;
+  return { u: inside(u), v: inside(v) };
 }
 
 /** The cell of a map that a point is in. @param {Point} point @param {number} height @param {number} width px */
@@ -199,7 +184,7 @@ export function movedPoint(point, height, width, down, right) {
 export const START = {
   view: /** @type {View} */ ("overview"),
   run: "",
-  chosen: "", // runs whose findings are listed, one per line; "" for that of `run`
+  chosen: /** @type {readonly string[]} */ (Object.freeze([])), // runs whose findings are listed
   front: /** @type {Front} */ ("auto"), // what the overview shows of the layers over the steps
   findings: /** @type {Findings} */ ("auto"), // the list of findings
   shade: /** @type {Shade} */ ("range"), // brightness in the map of layers × steps
@@ -223,9 +208,9 @@ export const START = {
   filter: "", // of the list of layers
   overlay: 0, // opacity over the input image in percent, 0 for off
   histogram: /** @type {HistogramGroup} */ ("activations"),
-  channels: "", // of the film strip, as `3,17`; "" for the open channel
+  channels: /** @type {readonly number[]} */ (Object.freeze([])), // of the film strip, or the open one
   film_scale: /** @type {FilmScale} */ ("locked"),
-  pixel: "", // relative place that is pointed at, as `0.43,0.61`; "" for none
+  pixel: /** @type {Point|null} */ (null), // that is pointed at
 };
 
 /** @typedef {typeof START} State what the user looks at */
@@ -256,24 +241,63 @@ const OF_MAPS = Object.freeze(["layer", "channel", "step", "compare"]);
 
 /** TensorBoard drops all but the last of repeated entries, so those that are written are numbered. */
 const COMPARED = /^compare[23]?$/;
-/** Forms of fields that are no choice. @type {Partial<Record<string, RegExp>>} */
-const FORMS = {
-  ...{ channel: /^\d{1,15}$/, sample: /^\d{1,15}$/, rank: /^\d{1,15}$/ },
+const COUNT = /^\d{1,15}$/;
+const STEP = /^-?\d{1,15}$/;
+/** Forms of numbers in the address. @type {Partial<Record<string, RegExp>>} */
+const NUMBERS = {
+  channel: COUNT,
+  sample: COUNT,
+  rank: COUNT,
   tile: /^\d{1,3}$/,
-  ...{ step: /^-?\d{1,15}$/, sort_step: /^-?\d{1,15}$/, overlay: /^(\d{1,2}|100)$/ },
-  ...{ channels: /^\d{1,6}(,\d{1,6})*$/, pixel: /^(0(\.\d+)?|1),(0(\.\d+)?|1)$/ },
+  step: STEP,
+  sort_step: STEP,
+  overlay: /^(\d{1,2}|100)$/,
 };
+
+const CHANNELS = /^\d{1,6}(,\d{1,6})*$/;
+const POINT = /^(0(?:\.\d+)?|1),(0(?:\.\d+)?|1)$/;
+/** Fields that are neither texts, numbers nor truth values: one run per line, `3,17` and `0.43,0.61`. */
+const FORMS = {
+  chosen: {
+    read: (/** @type {string} */ text) => text.split("\n").filter(Boolean),
+    write: (/** @type {State} */ { chosen }) => chosen.join("\n"),
+  },
+  channels: {
+    read(/** @type {string} */ text) {
+      return CHANNELS.test(text) ? [...new Set(text.split(",").map(Number))] : undefined;
+    },
+    write: (/** @type {State} */ { channels }) => channels.join(),
+  },
+  pixel: {
+    read(/** @type {string} */ text) {
+      const [, u, v] = POINT.exec(text) ?? [];
+      return u === undefined ? undefined : { u: Number(u), v: Number(v) };
+    },
+    write: (/** @type {State} */ { pixel }) => (pixel ? `${pixel.u},${pixel.v}` : ""),
+  },
+};
+
+/** @param {string} field @returns {field is keyof typeof FORMS} */
+const hasForm = (field) => Object.hasOwn(FORMS, field);
 
 /** A value of an address; undefined if invalid. @param {string} field @param {string} text @returns {unknown} */
 function parsed(field, text) {
+  if (hasForm(field)) return FORMS[field].read(text);
   const start = /** @type {Record<string, unknown>} */ (START)[field];
   if (start === undefined || field === "columns") return undefined;
   if (typeof start === "boolean") return text === "1" ? true : text === "0" ? false : undefined;
-  const form = FORMS[field];
+  const form = NUMBERS[field];
   if (form && !form.test(text)) return undefined;
   const value = typeof start === "string" ? text : Number(text);
   const among = /** @type {Partial<Record<string, readonly unknown[]>>} */ (CHOICES)[field];
   return among && !among.includes(value) ? undefined : value;
+}
+
+/** A field as an address has it; "" for null. @param {State} state @param {string} field */
+function written(state, field) {
+  if (hasForm(field)) return FORMS[field].write(state);
+  const value = /** @type {Record<string, unknown>} */ (/** @type {unknown} */ (state))[field];
+  return typeof value === "boolean" ? String(Number(value)) : String(value ?? "");
 }
 
 /** The state of an address, `START` where it is invalid. @param {Iterable<[string, string]>} entries @returns {State} */
@@ -304,16 +328,16 @@ export function toEntries(state) {
   const entries = [];
   const { layer, channel, step, columns } = state;
   const isOfMaps = layer !== "" || channel !== null || step !== null || columns.length > 0;
-  for (const [field, start] of Object.entries(START)) {
-    const value = /** @type {Record<string, unknown>} */ (/** @type {unknown} */ (state))[field];
+  for (const field of Object.keys(START)) {
     if (field === "columns") {
       columns.forEach((column, i) => {
         entries.push([i ? `compare${i + 1}` : "compare", columnText(column)]);
       });
       continue;
     }
-    if (value === null || (value === start && !(field === "view" && isOfMaps))) continue;
-    entries.push([field, typeof value === "boolean" ? (value ? "1" : "0") : String(value)]);
+    const text = written(state, field);
+    const isStart = text === written(START, field) && !(field === "view" && isOfMaps);
+    if (!isStart) entries.push([field, text]);
   }
   return entries;
 }

@@ -40,13 +40,29 @@ export function theme() {
   return held.look;
 }
 
-/** A context in CSS px, at device pixels. @param {HTMLCanvasElement} canvas @param {number} width @param {number} height CSS px */
+/** Measures texts. */
+const penOf = once((/** @type {string} */ _) => new OffscreenCanvas(1, 1).getContext("2d"));
+
+/** Width of a text in the page's font, CSS px. @param {string} text */
+export function textWidth(text) {
+  const pen = penOf("");
+  if (!pen) return text.length * 7;
+  pen.font = theme().font;
+  return pen.measureText(text).width;
+}
+
+/**
+ * A context in CSS px, at device pixels. @param {HTMLCanvasElement|OffscreenCanvas} canvas
+ * @param {number} width @param {number} height CSS px
+ */
 export function prepare(canvas, width, height, ratio = window.devicePixelRatio || 1) {
   const [w, h] = [Math.max(1, Math.round(width * ratio)), Math.max(1, Math.round(height * ratio))];
   if (canvas.width !== w) canvas.width = w;
   if (canvas.height !== h) canvas.height = h;
-  canvas.style.width = `${w / ratio}px`;
-  canvas.style.height = `${h / ratio}px`;
+  if ("style" in canvas) {
+    canvas.style.width = `${w / ratio}px`;
+    canvas.style.height = `${h / ratio}px`;
+  }
   const context = /** @type {CanvasRenderingContext2D} */ (
     canvas.getContext("2d", { willReadFrequently: true })
   );

@@ -386,7 +386,7 @@ export function paintFilm(context, film, of, where, look) {
   heading();
 }
 
-/** What a band is painted on first. @type {HTMLCanvasElement|null} */
+/** What a band is painted on first. @type {OffscreenCanvas|null} */
 let held = null;
 
 /**
@@ -395,7 +395,7 @@ let held = null;
  * @param {Pick<FilmWhere, "ratio"|"hovered">} how @param {Look} look
  */
 export function paintBand(context, film, of, at, top, { ratio, hovered }, look) {
-  held ??= document.createElement("canvas");
+  held ??= new OffscreenCanvas(1, 1);
   const first = at * of.across;
   const columns = Math.min(of.across, of.count - first);
   const size = { width: of.gutter + columns * of.columnWidth - 1, height: Math.ceil(of.height) };

@@ -1,7 +1,7 @@
 // @ts-check
 /** The point that is looked at: a cross hair over tiles, and the channels ordered by their values there. */
 
-import { cellOf, pointOf } from "../model/state.js";
+import { cellOf } from "../model/state.js";
 import { corner, visible } from "./tile_layout.js";
 import { valueAt } from "../server/decode.js";
 import { badMark } from "../server/palettes.js";
@@ -53,10 +53,9 @@ export function drawCrosshair(context, box, point, map) {
 
 /**
  * Cross hairs over all visible tiles; over sequences, a line. @param {CanvasRenderingContext2D} context
- * @param {MapsScene} scene @param {Layout} of @param {Where} where @param {string} text of the point
+ * @param {MapsScene} scene @param {Layout} of @param {Where} where @param {Point|null} point
  */
-export function gridCrosshairs(context, scene, of, where, text) {
-  const point = pointOf(text);
+export function gridCrosshairs(context, scene, of, where, point) {
   if (!point) return;
   const scrolled = where.left ?? 0;
   const [first, last] = visible(of, where.top, where.top + where.height);

@@ -5,7 +5,7 @@ import { callName, short, stepText } from "../model/words.js";
 import { once } from "../server/cache.js";
 import { pixels } from "../server/decode.js";
 import { html, useLayoutEffect, useRef } from "../vendor/preact_htm.js";
-import { Painted } from "./controls.js";
+import { Painted } from "./hooks.js";
 
 /** @import {Row, Tile} from "../model/attribution.js" */
 

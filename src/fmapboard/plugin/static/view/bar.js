@@ -23,7 +23,6 @@ import {
   Labelled,
   Segments,
   Toggle,
-  mount,
   typed,
   useFolding,
 } from "./controls.js";
@@ -34,6 +33,7 @@ import { saveAttribution, savePicture } from "./save.js";
 /** @import {App, Model} from "../app.js" */
 /** @import {Kind, State} from "../model/state.js" */
 /** @import {FaultName, Role} from "../server/answers.js" */
+/** @import {Drawer} from "./page.js" */
 
 /** @typedef {{app: App, model: Model}} Props */
 
@@ -123,7 +123,7 @@ function Channels({ app, model: { state, layer } }) {
   const choose = () => {
     const { channels, refused: why } = states.readChannels(field.current?.value ?? "", drawn);
     refuse(why.join("; "));
-    if (channels.length) app.update({ channels: channels.join(",") });
+    if (channels.length) app.update({ channels });
   };
   return html`
     <label class="labelled">
@@ -273,7 +273,7 @@ function OverviewTools({ app, model, front }) {
     <${Button} text=${`Findings${number} ${isOpen ? "▴" : "▾"}`}
       label="List what was found, with pictures" aria-expanded=${String(isOpen)}
       press=${() => app.update({ findings: isOpen ? "closed" : "open" })} />
-    <${RunChooser} runs=${runs} chosen=${front.chosen} isChosen=${Boolean(state.chosen)} choose=${(/** @type {string[]} */ of) => app.overview.choose(of)} />
+    <${RunChooser} runs=${runs} chosen=${front.chosen} isChosen=${state.chosen.length > 0} choose=${(/** @type {string[]} */ of) => app.overview.choose(of)} />
     ${
       hasPictures(front) &&
       html`<${Segments} label="Layers over steps as" options=${FRONTS}
@@ -283,23 +283,55 @@ function OverviewTools({ app, model, front }) {
   `;
 }
 
+/** How long the outcome of an action is said, ms. */
+const SAID_MS = 2500;
+
+/** What was said last, for a while, and what says it. */
+function useSaid() {
+  const [said, say] = useState("");
+  const timer = useRef(0);
+  const tell = (/** @type {string} */ text) => {
+    window.clearTimeout(timer.current);
+    timer.current = window.setTimeout(() => say(""), SAID_MS);
+    say(text);
+  };
+  return { said, tell };
+}
+
 /**
- * `nothing`: there is no layer to show; `said` is a text for a while, or what is going on.
- * @typedef {Props & {nothing: boolean, said: string, save: () => void, share: () => void,
- *   drawer: string|undefined, pull: (name: import("./page.js").Drawer) => void}} BarProps
+ * `nothing`: there is no layer to show.
+ * @typedef {Props & {nothing: boolean, busy: boolean, drawer: Drawer|null,
+ *   pull: (name: Drawer) => void}} BarProps
  */
 
 /** @param {BarProps} props */
-function Bar({ app, model, nothing, said, save, share, drawer, pull }) {
+export function Bar({ app, model, nothing, busy, drawer, pull }) {
   const row = useRef(/** @type {HTMLElement|null} */ (null));
   useFolding(row);
+  const { said, tell } = useSaid();
+  const [, drawAgain] = useState(0);
+  const going = busy && !model.playing ? "Loading…" : "";
+  const save = async () => {
+    if (app.state.view === "film") tell(await app.page.film.save(tell));
+    else if (app.state.view === "attribution") tell(await saveAttribution(model));
+    else tell(await savePicture(model));
+  };
+  const share = async () => {
+    try {
+      await navigator.clipboard.writeText(address());
+      tell("Link copied");
+    } catch {
+      tell("The address bar holds the link");
+    }
+  };
+  app.page.bar = { save, again: () => drawAgain((count) => count + 1) };
   const { state, front } = model;
   const { view } = state;
   const isMaps = view === "maps" && !nothing;
   const isFront = view === "overview";
   const hasSteps = !nothing && !isFront;
   const of = { app, model };
-  /** @param {import("./page.js").Drawer} name @param {string} text */
+  /** @param {Drawer} name @param {string} text */
   const drawerButton = (name, text) =>
     isMaps || (view === "film" && name === "layers" && !nothing)
       ? html`<button type="button" class="drawer-button" aria-expanded=${String(drawer === name)}
@@ -320,7 +352,7 @@ function Bar({ app, model, nothing, said, save, share, drawer, pull }) {
       ${hasSteps && view !== "attribution" && html`<${Display} ...${of} />`}
       ${isMaps && html`<${Compare} ...${of} />`}
       <span class="space" />
-      <span class="said" role="status">${said}</span>
+      <span class="said" role="status">${said || going}</span>
       <${Group} label="More" what="Link, picture, help" folds="4">
         ${
           !app.report &&
@@ -338,42 +370,6 @@ function Bar({ app, model, nothing, said, save, share, drawer, pull }) {
       ${drawerButton("details", "Details")}
     </div>
   `;
-}
-
-/** @param {App} app */
-export function createBar(app) {
-  const bar = mount(Bar);
-  let text = "";
-  let until = 0;
-  let again = () => {};
-
-  const tell = (/** @type {string} */ now) => {
-    [text, until] = [now, performance.now() + 2500];
-    app.redraw();
-    window.setTimeout(() => app.redraw(), 2600);
-  };
-  const save = async () => {
-    if (app.state.view === "film") tell(await app.page.film.save(tell));
-    else if (app.model && app.state.view === "attribution") tell(await saveAttribution(app.model));
-    else if (app.model) tell(await savePicture(app.model));
-  };
-  const share = async () => {
-    try {
-      await navigator.clipboard.writeText(address());
-      tell("Link copied");
-    } catch {
-      tell("The address bar holds the link");
-    }
-  };
-
-  /** @param {Pick<BarProps, "model"|"nothing"|"drawer"|"pull">} of @param {boolean} busy */
-  function draw(of, busy) {
-    const going = busy && !of.model.playing ? "Loading…" : "";
-    const said = performance.now() > until ? going : text;
-    again = () => bar.draw({ app, said, save, share, ...of });
-    again();
-  }
-  return { element: bar.element, draw, save, again: () => again() };
 }
 
 // The step slider, which applies to the whole tab, with the faults of each step below it.

@@ -3,126 +3,126 @@
 
 import * as states from "../model/health_states.js";
 import { callName, counted, elided, inWordsOf, runText, short } from "../model/words.js";
-import { prepare, theme } from "../picture/canvas.js";
+import { prepare, textWidth, theme } from "../picture/canvas.js";
 import * as maps from "../picture/health_map.js";
 import { css } from "../server/palettes.js";
 import { indexOf, within } from "../server/steps.js";
-import { html } from "../vendor/preact_htm.js";
-import { Painted, Segments, h, say, show } from "./controls.js";
+import { html, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact_htm.js";
+import { Segments } from "./controls.js";
+import { Painted } from "./hooks.js";
 
 /** @import {Shade, Theme} from "../model/health_states.js" */
 /** @import {Box} from "../picture/canvas.js" */
-/** @import {Binned, MapLayout} from "../picture/health_map.js" */
 /** @import {Pass} from "../server/cache.js" */
 /** @import {Health, HealthLayer as Layer} from "../server/health.js" */
+/** @import {Child} from "../vendor/preact_htm.js" */
 
 /** @typedef {{row: number, column: number}} Cell index of a layer, and of a step */
 /** @typedef {{layers: readonly Layer[], steps: readonly number[], run: string}} Grid */
 
-export const HELP =
+const HELP =
   "Arrow keys move over layers and steps, Home and End to the first and last step, " +
   "Page up and Page down by ten layers; Enter shows the maps.";
 
 /**
- * @param {import("../app.js").App} app
- * @param {HTMLElement} element that holds the cells, and comes to hold the boxes
- * @param {{grid: () => Grid|null, under: (event: MouseEvent) => Cell|null,
+ * An element that holds cells, with the boxes over them. `grid` is what the cells are of, `lines`
+ * is what is said of one; a new `layout` takes the pointer's box away.
+ * @param {{app: import("../app.js").App, grid: Grid|null, layout: object|null, name: string,
+ *   label: string, about: string, under: (event: MouseEvent) => Cell|null,
  *   boxOf: (cell: Cell) => Box, lines: (cell: Cell, pass: Pass) => string[],
- *   reveal?: (box: Box) => void}} of what is shown, and said of a cell
+ *   reveal?: (box: Box) => void, holder: {current: HTMLElement|null}, style?: object,
+ *   children?: Child, [attribute: string]: unknown}} props
  */
-export function createCells(app, element, { grid, under, boxOf, lines, reveal }) {
-  const pointed = h("div", { class: "pointed", hidden: true });
-  const cursor = h("div", { class: "cursor", hidden: true });
-  const tip = h("div", { class: "tip", hidden: true, "aria-hidden": "true" });
-  const said = h("p", { class: "visually-hidden", role: "status", "aria-live": "polite" });
-  element.append(pointed, cursor, tip);
-  /** The keyboard's cell. @type {Cell|null} */
-  let at = null;
-  /** The cell that the text is on, and whether the keyboard is there. @type {[Cell, boolean]|null} */
-  let told = null;
-  const pass = { most: 1, changed: () => void (told && !tip.hidden && tell(...told)) };
+export function Cells({ app, grid, layout, name, label, about, holder, children, ...how }) {
+  const { under, boxOf, lines, reveal, style, ...attributes } = how;
+  const [pointed, point] = useState(/** @type {Cell|null} */ (null));
+  /** The keyboard's cell. */
+  const [kept, stand] = useState(/** @type {Cell|null} */ (null));
+  const [isHere, enter] = useState(false);
+  const [note, say] = useState("");
+  const [, again] = useState(0);
+  const pass = useMemo(() => ({ most: 1, changed: () => again((count) => count + 1) }), []);
+  const marks = useRef(/** @type {HTMLElement|null} */ (null));
+  const cursor = useRef(/** @type {HTMLElement|null} */ (null));
+  const tip = useRef(/** @type {HTMLElement|null} */ (null));
+  const { layers, steps } = grid ?? { layers: [], steps: [] };
+  const at = grid && kept && cellIn(kept, layers, steps);
+  const told = pointed ?? (isHere ? at : null);
+  const text = told ? lines(told, pass) : [];
+  const spoken = useRef("");
+  if (told && !pointed) spoken.current = text.join(". ");
 
-  /** Shows a text beside a cell, and reads it out if the keyboard is there. @param {Cell} cell @param {boolean} aloud */
-  function tell(cell, aloud) {
-    told = [cell, aloud];
-    const [text, box] = [lines(cell, pass), boxOf(cell)];
-    if (aloud) say(said, text.join(". "));
-    tip.replaceChildren(...text.map((each, i) => h(i ? "span" : "b", { text: each })));
-    show(tip, true);
-    const [wide, high] = [tip.offsetWidth, tip.offsetHeight];
-    const right = box.left + box.width + 10;
-    const left = right + wide > element.clientWidth ? Math.max(0, box.left - wide - 10) : right;
-    const top = Math.max(0, Math.min(box.top - 8, element.clientHeight - high));
-    tip.style.transform = `translate(${Math.round(left)}px, ${Math.round(top)}px)`;
-  }
-
-  /** @param {HTMLElement} mark @param {Cell|null} cell null to hide the mark */
-  function put(mark, cell) {
-    show(mark, Boolean(cell));
-    if (!cell) return;
-    const { left, top, width, height } = boxOf(cell);
-    mark.style.width = `${Math.max(4, width) + 2}px`;
-    mark.style.height = `${Math.max(4, height) + 2}px`;
-    mark.style.transform = `translate(${left - 1}px, ${top - 1}px)`;
-  }
-
-  /** @param {Cell|null} cell under the pointer */
-  function point(cell) {
-    put(pointed, cell);
-    element.style.cursor = cell ? "pointer" : "";
-    if (cell) tell(cell, false);
-    else show(tip, false);
-  }
-
-  /** Marks the keyboard's cell, and says what it is if the keyboard is there. */
-  function stand() {
-    put(cursor, at);
-    if (at && document.activeElement === element) tell(at, true);
-  }
+  useLayoutEffect(() => stand(null), [grid?.run]);
+  useLayoutEffect(() => point(null), [layout]);
+  useLayoutEffect(() => {
+    put(marks.current, pointed && boxOf(pointed));
+    put(cursor.current, at && boxOf(at));
+    if (told && tip.current && holder.current) beside(tip.current, boxOf(told), holder.current);
+  });
+  useLayoutEffect(() => void (at && reveal?.(boxOf(at))), [at?.row, at?.column]);
 
   /** @param {number} rows @param {number} columns to move by */
   function move(rows, columns) {
-    const of = grid();
-    if (!of) return;
-    const { layers, steps } = of;
+    if (!grid) return;
     const { layer, step } = app.state;
-    const start = layers.findIndex(({ key }) => key === layer);
-    const row = within(at ? at.row + rows : start, layers.length);
-    at = { row, column: within(at ? at.column + columns : indexOf(steps, step), steps.length) };
-    if (document.activeElement !== element) element.focus({ preventScroll: true });
-    stand();
-    reveal?.(boxOf(at));
+    const start = {
+      row: layers.findIndex(({ key }) => key === layer),
+      column: indexOf(steps, step),
+    };
+    const next = at ? { row: at.row + rows, column: at.column + columns } : start;
+    holder.current?.focus({ preventScroll: true });
+    point(null);
+    say("");
+    stand(cellIn(next, layers, steps));
   }
 
   /** Shows the maps of a cell. @param {Cell|null} cell */
   function open(cell) {
-    const of = grid();
-    if (!cell || !of) return;
-    const layer = of.layers[cell.row];
-    const done = app.overview.go({ ...layer, run: of.run, step: of.steps[cell.column] });
-    if (!done) say(said, `${callName(layer)}: there are no pictures to show`);
+    if (!cell || !grid) return;
+    const layer = layers[cell.row];
+    const isDone = app.overview.go({ ...layer, run: grid.run, step: steps[cell.column] });
+    if (!isDone) say(`${callName(layer)}: there are no pictures to show`);
   }
+  app.page.cells = { move, enter: () => open(at) };
+  return html`
+    <div class=${name} tabindex="0" role="application" aria-roledescription=${about}
+      aria-label=${`${label}. ${HELP}`} ref=${holder}
+      style=${{ ...style, cursor: pointed ? "pointer" : "" }}
+      onMouseMove=${(/** @type {MouseEvent} */ event) => point(under(event))}
+      onMouseLeave=${() => point(null)}
+      onClick=${(/** @type {MouseEvent} */ event) => open(under(event))}
+      onFocus=${() => enter(true)} onBlur=${() => enter(false)} ...${attributes}>
+      ${children}
+      <div class="pointed" hidden=${!pointed} ref=${marks} />
+      <div class="cursor" hidden=${!at} ref=${cursor} />
+      <div class="tip" aria-hidden="true" hidden=${!told} ref=${tip}>
+        ${text.map((line, i) => (i ? html`<span>${line}</span>` : html`<b>${line}</b>`))}
+      </div>
+    </div>
+    <p class="visually-hidden" role="status" aria-live="polite">${note || spoken.current}</p>
+  `;
+}
 
-  /** After a new layout: the keyboard stays where it is, unless another run is shown. @param {boolean} isOther */
-  function renew(isOther) {
-    const of = grid();
-    if (isOther || !of) at = null;
-    else if (at) {
-      const { layers, steps } = of;
-      at = { row: within(at.row, layers.length), column: within(at.column, steps.length) };
-    }
-    point(null);
-    stand();
-  }
-  element.addEventListener("mousemove", (event) => point(under(event)));
-  element.addEventListener("mouseleave", () => {
-    point(null);
-    stand();
-  });
-  element.addEventListener("click", (event) => open(under(event)));
-  element.addEventListener("focus", stand);
-  element.addEventListener("blur", () => show(tip, false));
-  return { said, move, renew, enter: () => open(at) };
+/** @param {Cell} cell @param {readonly Layer[]} layers @param {readonly number[]} steps */
+function cellIn({ row, column }, layers, steps) {
+  return { row: within(row, layers.length), column: within(column, steps.length) };
+}
+
+/** @param {HTMLElement|null} mark @param {Box|null} box that it is around */
+function put(mark, box) {
+  if (!mark || !box) return;
+  mark.style.width = `${Math.max(4, box.width) + 2}px`;
+  mark.style.height = `${Math.max(4, box.height) + 2}px`;
+  mark.style.transform = `translate(${box.left - 1}px, ${box.top - 1}px)`;
+}
+
+/** Puts a text beside a box. @param {HTMLElement} tip @param {Box} box @param {HTMLElement} holder */
+function beside(tip, box, holder) {
+  const [wide, high] = [tip.offsetWidth, tip.offsetHeight];
+  const right = box.left + box.width + 10;
+  const left = right + wide > holder.clientWidth ? Math.max(0, box.left - wide - 10) : right;
+  const top = Math.max(0, Math.min(box.top - 8, holder.clientHeight - high));
+  tip.style.transform = `translate(${Math.round(left)}px, ${Math.round(top)}px)`;
 }
 
 // The map of layers × steps, and what its colours, its hatching and its brightness mean.
@@ -207,82 +207,69 @@ function sample(canvas, code, name, unknown = false) {
 
 // The map of layers × steps: a canvas, and above it the cell under the pointer or the cursor.
 
-/** @typedef {{health: Health, layout: MapLayout, cells: Binned, shade: Shade}} Drawn */
-
 /** Length of the names of layers, characters. */
 const LONGEST = 32;
-/** @param {import("../app.js").App} app */
-export function createHealthMap(app) {
-  const canvas = h("canvas", { "aria-hidden": "true" });
-  const roledescription = "map of layers and steps";
-  const attributes = { class: "health-map", tabindex: "0", role: "application", title: "" };
-  const element = h("div", { ...attributes, "aria-roledescription": roledescription }, canvas);
-  /** @type {Drawn|null} */
-  let drawn = null;
-  let before = "";
-  const cells = createCells(app, element, {
-    grid: () => drawn && drawn.health,
-    under(event) {
-      if (!drawn) return null;
-      const { layout, cells: of } = drawn;
-      const box = canvas.getBoundingClientRect();
-      const cell = maps.cellAt(layout, event.clientX - box.left, event.clientY - box.top);
-      const worst = cell && of.at[cell.row * layout.columns + cell.column];
-      if (worst === null) return null;
-      return { row: worst % layout.layers, column: Math.floor(worst / layout.layers) };
-    },
-    boxOf({ row, column }) {
-      const { layout } = /** @type {Drawn} */ (drawn);
-      const { layers, steps, rows, columns } = layout;
-      return maps.boxOf(layout, maps.binOf(row, layers, rows), maps.binOf(column, steps, columns));
-    },
-    lines({ row, column }, pass) {
-      const { health, layout, shade } = /** @type {Drawn} */ (drawn);
-      const { layers, rows } = layout;
-      const index = column * layers + row;
-      const known = states.numbersOf(app.source.cache, pass, health, index);
-      const bin = maps.binOf(row, layers, rows);
-      const [from, to] = [bin, bin + 1].map((each) => maps.firstOf(each, layers, rows));
-      const worst = `the worst of the ${to - from} layers in this row (${from + 1}–${to})`;
-      const lines = states.cellLines(health, index, known, shade);
-      return to - from > 1 ? [...lines, worst] : lines;
-    },
-  });
 
-  /** @param {Health} health @param {Shade} shade @param {number} width CSS px @param {number} height CSS px */
-  function draw(health, shade, width, height) {
-    const ratio = window.devicePixelRatio || 1;
-    const look = { ...theme(), theme: themeName(), ratio };
-    const { size } = document.fonts; // a font that has arrived gives the names other widths
-    const now = JSON.stringify([shade, width, height, ratio, look.theme, size]);
-    if (drawn?.health === health && now === before) return;
-    const isOther = drawn?.health.run !== health.run;
-    before = now;
-    const { worst, shading } = states.tableOf(health);
-    const layers = elided(health.layers.map(callName), LONGEST);
-    const measure = /** @type {CanvasRenderingContext2D} */ (
-      canvas.getContext("2d", { willReadFrequently: true })
-    );
-    measure.font = look.font;
-    const longest = [...layers].sort((a, b) => b.length - a.length).slice(0, 12);
-    const names = Math.max(0, ...longest.map((name) => measure.measureText(name).width));
-    const { steps } = health;
-    const count = { layers: layers.length, steps: steps.length };
-    const layout = maps.mapLayout({ ...count, width, height, names });
-    const of = maps.binned(layout, health.cells.codes, shading(shade).levels);
-    drawn = { health, layout, cells: of, shade };
-    const { left, top, width: wide, height: high } = layout;
-    element.dataset.plot = JSON.stringify({ left, top, width: wide, height: high });
+/**
+ * @param {{app: import("../app.js").App, health: Health, shade: Shade, width: number,
+ *   height: number}} props CSS px
+ */
+export function HealthMap({ app, health, shade, width, height }) {
+  const holder = useRef(/** @type {HTMLElement|null} */ (null));
+  const ratio = window.devicePixelRatio || 1;
+  const look = { ...theme(), theme: themeName(), ratio };
+  const { size } = document.fonts; // a font that has arrived gives the names other widths
+  const { layers, steps } = health;
+  const { worst, shading } = states.tableOf(health);
+  const when = [health, shade, width, height, ratio, look.theme, size];
+  const { names, layout, binned } = useMemo(() => {
+    const names = elided(layers.map(callName), LONGEST);
+    const longest = [...names].sort((a, b) => b.length - a.length).slice(0, 12);
+    const widest = Math.max(0, ...longest.map(textWidth));
+    const count = { layers: names.length, steps: steps.length };
+    const layout = maps.mapLayout({ ...count, width, height, names: widest });
+    return {
+      names,
+      layout,
+      binned: maps.binned(layout, health.cells.codes, shading(shade).levels),
+    };
+  }, when);
+  const { left, top, width: wide, height: high, rows, columns } = layout;
+  const severe = (/** @type {number} */ layer) =>
+    worst[layer] >= states.SEVERE ? inWordsOf(states.STATES[worst[layer]].word) : "";
+  const paint = (/** @type {HTMLCanvasElement} */ canvas) => {
     const context = prepare(canvas, width, top + high + 2);
-    const severe = (/** @type {number} */ layer) =>
-      worst[layer] >= states.SEVERE ? inWordsOf(states.STATES[worst[layer]].word) : "";
-    maps.paintMap(context, layout, of, { layers, steps, worst, severe }, look);
-    const said = `${counted(layers.length, "layer")} × ${counted(steps.length, "step")}`;
-    element.setAttribute("aria-label", `${said} of ${runText(health.run)}. ${HELP}`);
-    cells.renew(isOther);
-  }
-  const { said, move, enter } = cells;
-  return { element, said, draw, move, enter };
+    maps.paintMap(context, layout, binned, { layers: names, steps, worst, severe }, look);
+  };
+  const under = (/** @type {MouseEvent} */ event) => {
+    const box = /** @type {HTMLElement} */ (holder.current).getBoundingClientRect();
+    const cell = maps.cellAt(layout, event.clientX - box.left, event.clientY - box.top);
+    const index = cell && binned.at[cell.row * columns + cell.column];
+    if (index === null) return null;
+    return { row: index % names.length, column: Math.floor(index / names.length) };
+  };
+  const boxOf = (/** @type {Cell} */ { row, column }) => {
+    const line = maps.binOf(row, names.length, rows);
+    return maps.boxOf(layout, line, maps.binOf(column, steps.length, columns));
+  };
+  const lines = (/** @type {Cell} */ { row, column }, /** @type {Pass} */ pass) => {
+    const index = column * names.length + row;
+    const known = states.numbersOf(app.source.cache, pass, health, index);
+    const said = states.cellLines(health, index, known, shade);
+    const bin = maps.binOf(row, names.length, rows);
+    const [from, to] = [bin, bin + 1].map((each) => maps.firstOf(each, names.length, rows));
+    if (to - from < 2) return said;
+    return [...said, `the worst of the ${to - from} layers in this row (${from + 1}–${to})`];
+  };
+  const counts = `${counted(names.length, "layer")} × ${counted(steps.length, "step")}`;
+  return html`
+    <${Cells} name="health-map" about="map of layers and steps" title=""
+      label=${`${counts} of ${runText(health.run)}`} grid=${health}
+      data-plot=${JSON.stringify({ left, top, width: wide, height: high })}
+      ...${{ app, holder, layout, under, boxOf, lines }}>
+      <${Painted} aria-hidden="true" paint=${paint} of=${when} />
+    <//>
+  `;
 }
 
 /** @returns {Theme} */

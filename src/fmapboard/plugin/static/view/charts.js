@@ -12,7 +12,8 @@ import { once } from "../server/cache.js";
 import { FAULT_COLOURS } from "../server/palettes.js";
 import { indexOf } from "../server/steps.js";
 import { html } from "../vendor/preact_htm.js";
-import { Painted, Segments } from "./controls.js";
+import { Segments } from "./controls.js";
+import { Painted } from "./hooks.js";
 import { RunName } from "./runs.js";
 
 /** @import {App, Model} from "../app.js" */

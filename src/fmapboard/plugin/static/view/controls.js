@@ -2,7 +2,8 @@
 /** Buttons, lists, groups of controls and what they open, all in one style. */
 
 import { explanation } from "../model/terms.js";
-import { html, render, useLayoutEffect, useRef, useState } from "../vendor/preact_htm.js";
+import { html, useLayoutEffect, useRef, useState } from "../vendor/preact_htm.js";
+import { useKeys } from "./hooks.js";
 
 /** @import {Child} from "../vendor/preact_htm.js" */
 
@@ -52,17 +53,6 @@ export function Button({ icon, text, label, keys, press, ...attributes }) {
 /** What takes the value of a text field or slider when it changes. @param {(value: string) => void} use */
 export function typed(use) {
   return (/** @type {{currentTarget: HTMLInputElement}} */ event) => use(event.currentTarget.value);
-}
-
-/**
- * A canvas that is painted again whenever one of `of` has changed, without `of` always.
- * @param {{paint: (canvas: HTMLCanvasElement) => void, of?: readonly unknown[],
- *   [attribute: string]: unknown}} props
- */
-export function Painted({ paint, of, ...attributes }) {
-  const canvas = useRef(/** @type {HTMLCanvasElement|null} */ (null));
-  useLayoutEffect(() => void (canvas.current && paint(canvas.current)), of);
-  return html`<canvas ref=${canvas} ...${attributes} />`;
 }
 
 /** A button that stays pressed. @param {{text: string, isOn: boolean, press: () => void, [attribute: string]: unknown}} props */
@@ -139,11 +129,7 @@ export function usePopover() {
   const elsewhere = (/** @type {EventTarget|null} */ to) => {
     if (to instanceof Node && !element.current?.contains(to)) open(false);
   };
-  useLayoutEffect(() => {
-    const press = (/** @type {Event} */ event) => elsewhere(event.target);
-    document.addEventListener("pointerdown", press);
-    return () => document.removeEventListener("pointerdown", press);
-  }, []);
+  useKeys("pointerdown", ({ target }) => elsewhere(target));
   const leave = () => {
     open(false);
     opener.current?.focus();
@@ -257,32 +243,6 @@ export function ChannelHead({ app, name, children }) {
   `;
 }
 
-// Elements that hold canvases and components; text is never parsed as HTML.
-
-/**
- * @template {keyof HTMLElementTagNameMap} T @param {T} tag
- * @param {{text?: string} & {[name: string]: string|boolean}} settings @param {Node[]} children
- */
-export function h(tag, { text, ...attributes } = {}, ...children) {
-  const element = document.createElement(tag);
-  if (text !== undefined) element.textContent = text;
-  for (const [name, value] of Object.entries(attributes)) {
-    if (value !== false) element.setAttribute(name, value === true ? "" : String(value));
-  }
-  element.append(...children);
-  return element;
-}
-
-/** Sets text only if it differs, for screen readers. @param {Element} element @param {string} text */
-export function say(element, text) {
-  if (element.textContent !== text) element.textContent = text;
-}
-
-/** @param {HTMLElement} element @param {boolean} shown */
-export function show(element, shown) {
-  element.hidden = !shown;
-}
-
 /**
  * Scrolls as little as it takes to bring a stretch into sight. @param {HTMLElement} scroller
  * @param {"Left"|"Top"} side @param {number} from @param {number} to CSS px in what is scrolled
@@ -292,18 +252,4 @@ export function reveal(scroller, side, from, to) {
   const seen = side === "Top" ? scroller.clientHeight : scroller.clientWidth;
   if (from < scroller[at]) scroller[at] = from;
   else if (to > scroller[at] + seen) scroller[at] = to - seen;
-}
-
-/**
- * An element for a component, and a function that draws the component into it from its properties.
- * @template {object} P @param {import("../vendor/preact_htm.js").Component<P>} component
- * @param {HTMLElement} [around] without it, the component's element is laid out as if it stood alone
- */
-export function mount(component, around) {
-  const element = around ?? document.createElement("div");
-  if (!around) element.style.display = "contents";
-  return {
-    element,
-    draw: (/** @type {P} */ props) => render(html`<${component} ...${props} />`, element),
-  };
 }

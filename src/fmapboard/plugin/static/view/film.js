@@ -12,8 +12,9 @@ import * as picture from "../picture/film_paint.js";
 import { pictureOf, valueAt } from "../server/decode.js";
 import { badMark } from "../server/palettes.js";
 import { indexOf, keptFrom } from "../server/steps.js";
-import { html } from "../vendor/preact_htm.js";
-import { h, mount, reveal, say, show } from "./controls.js";
+import { html, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact_htm.js";
+import { reveal } from "./controls.js";
+import { useCanvas } from "./hooks.js";
 import { saveFilm } from "./save.js";
 
 /** @import {App} from "../app.js" */
@@ -150,71 +151,77 @@ export function describe(strip, i, channel, place) {
   return [name, at, said, far].filter(Boolean).join(" · ");
 }
 
-/** @param {App} app */
-export function createFilm(app) {
-  const bar = mount(FilmBar);
-  const status = h("div", { class: "status", "aria-live": "polite" });
-  const strips = h("div", { class: "film-panes" });
-  const room = h("div", { class: "grid-room" }, strips, status);
-  const attributes = { class: "film", role: "main", "aria-label": "Film strip" };
-  const element = h("section", attributes, bar.element, room);
-  const source = new FilmSource(app.source, () => changed());
-  /** As many as have been needed; those of `shown` are on the page. @type {Pane[]} */
-  const panes = [];
-  /** @type {Strip[]} */
-  let shown = [];
-  /** @type {Model|null} */
-  let drawn = null;
-  let scheduled = false;
+/** Layout of a strip, as far as the size of its maps is known. @param {Model} model @param {Strip} of @param {ScreenRequest} request */
+function layoutIn(model, of, request) {
+  const known = of.steps.findIndex((_, i) => of.frame(i)?.side);
+  const scene = model.scene?.kind === "maps" ? model.scene : null;
+  const near = scene?.question.key === of.layer.key ? scene.a.planes : null;
+  const planes = of.frame(known)?.side?.planes ?? near;
+  return picture.filmLayout({
+    ...request,
+    ...{ hasInput: of.hasInput, hasMaps: of.hasMaps, hasKernels: of.hasKernels },
+    count: of.steps.length,
+    rows: of.channels.length,
+    mapHeight: planes?.height ?? 1,
+    mapWidth: planes?.width ?? 1,
+    isSequence: planes?.height === 1 && planes.width > 1,
+  });
+}
 
-  /** Draws soon after an answer; several answers are drawn together. */
-  function changed() {
-    if (scheduled) return;
-    scheduled = true;
-    requestAnimationFrame(() => {
-      scheduled = false;
-      if (element.isConnected && drawn) draw(drawn);
-    });
-  }
-
-  /** The pane of a strip. @param {number} i */
-  function paneOf(i) {
-    while (panes.length <= i) {
-      const pane = createPane({
-        scrolled: () => lead(pane),
-        pointed: readOut,
-        open: (column, row) => open(shown[panes.indexOf(pane)], column, row),
-      });
-      panes.push(pane);
-    }
-    return panes[i];
-  }
-
-  /** Scrolls the other strips to the steps of one. @param {Pane} pane */
-  function lead(pane) {
-    const to = pane.scrolledTo();
-    if (to) for (const each of panes.slice(0, shown.length)) if (each !== pane) each.follow(to);
-    request();
-  }
+/** @param {{app: App, model: Model}} props */
+export function Film({ app, model }) {
+  const [arrived, note] = useState(0);
+  const [said, say] = useState("");
+  const scheduled = useRef(0);
+  const source = useMemo(() => {
+    // Several answers are drawn together.
+    const draw = () => {
+      scheduled.current = 0;
+      note((count) => count + 1);
+    };
+    return new FilmSource(app.source, () => (scheduled.current ||= requestAnimationFrame(draw)));
+  }, []);
+  const { strips, notes } = useMemo(() => source.strips(model), [model, arrived]);
+  const panes = useRef(/** @type {PaneActs[]} */ ([]));
 
   function request() {
-    source.want(shown.map((strip, i) => ({ strip, columns: panes[i].wanted() })));
+    const wanted = strips.map((strip, i) => ({ strip, columns: panes.current[i].wanted() }));
+    source.want(wanted);
     document.documentElement.dataset.film = source.busy ? "loading" : "ready";
   }
 
   /** Describes what is under the pointer now; without a pointer, the current step. */
   function readOut() {
-    const places = panes.slice(0, shown.length).map((pane) => pane.pointedAt());
+    const places = strips.map((_, i) => panes.current[i].pointedAt());
     const pointed = Math.max(0, places.findIndex(Boolean));
-    const [at, strip] = [places[pointed], shown[pointed]];
+    const [at, strip] = [places[pointed], strips[pointed]];
     const i = at?.column ?? strip?.current ?? -1;
     if (!strip || i < 0) return;
     const { u = null, v = null, row = null } = at ?? {};
     const channels = row === null ? strip.channels : [strip.channels[row]];
     const place = u !== null && v !== null ? { u, v } : null;
-    const said = channels.map((channel) => describe(strip, i, channel, place));
+    const texts = channels.map((channel) => describe(strip, i, channel, place));
     const letter = strip.of.letter && `${strip.of.letter} · `;
-    say(status, `${letter}${wordOf(strip.words, strip.steps[i])} · ${said.join(" | ")}`);
+    say(`${letter}${wordOf(strip.words, strip.steps[i])} · ${texts.join(" | ")}`);
+  }
+  useLayoutEffect(() => {
+    if (!strips.length) return;
+    request();
+    readOut();
+  }, [strips]);
+  useLayoutEffect(
+    () => () => {
+      cancelAnimationFrame(scheduled.current);
+      source.rest();
+    },
+    [],
+  );
+
+  /** Scrolls the other strips to the steps of one. @param {number} i */
+  function lead(i) {
+    const to = panes.current[i].scrolledTo();
+    if (to) for (const k of strips.keys()) if (k !== i) panes.current[k].follow(to);
+    request();
   }
 
   /** Shows a step in the maps. @param {Strip} strip @param {number} i @param {number|null} row */
@@ -229,114 +236,97 @@ export function createFilm(app) {
     app.update({ view: "maps", channel, ...there });
   }
 
-  /** @param {Model} model */
-  function draw(model) {
-    drawn = model;
-    const { strips: found, notes } = source.strips(model);
-    const why = model.problem || (model.layer ? "" : "Loading…");
-    const wanted = found.map((_, i) => paneOf(i).element);
-    if (wanted.length !== shown.length) {
-      for (const pane of panes.slice(found.length)) pane.rest();
-      strips.replaceChildren(...wanted);
-    }
-    shown = found;
-    bar.draw({ app, strips: found, missing: notes, why });
-    found.forEach((strip, i) => panes[i].draw(model, strip, found.length === 1));
-    if (!found.length) return;
-    request();
-    readOut();
-  }
-
-  /** Stops loading while another view is shown. */
-  function rest() {
-    if (!shown.length) return;
-    shown = [];
-    strips.replaceChildren();
-    for (const pane of panes) pane.rest();
-    source.rest();
-  }
-
-  /** Moves all channels of the strips. @param {number} by */
-  function move(by) {
-    const [strip] = shown;
-    if (!strip) return;
-    const count = strip.hasMaps ? strip.layer.drawn : strip.layer.channels;
-    const after = moved(strip.channels, by, count);
-    app.update({ channels: after.join(","), channel: after[0] ?? null });
-  }
-
-  /** @param {(text: string) => void} tell progress */
-  const save = (tell) => {
-    if (!drawn || !shown.length) return Promise.resolve("Nothing to save");
-    return saveFilm(drawn, shown, source, panes[0].layoutFor, tell);
+  app.page.film = {
+    /** Moves all channels of the strips. */
+    move(by) {
+      const [strip] = strips;
+      if (!strip) return;
+      const count = strip.hasMaps ? strip.layer.drawn : strip.layer.channels;
+      const after = moved(strip.channels, by, count);
+      app.update({ channels: after, channel: after[0] ?? null });
+    },
+    save(tell) {
+      if (!strips.length) return Promise.resolve("Nothing to save");
+      const layout = (/** @type {Strip} */ of, /** @type {ScreenRequest} */ how) =>
+        layoutIn(model, of, how);
+      return saveFilm(model, strips, source, layout, tell);
+    },
+    /** Opens the step of the strip that has the focus. */
+    enter() {
+      const strip = strips.find((_, i) => panes.current[i].hasFocus()) ?? strips[0];
+      if (strip) open(strip, strip.current, 0);
+    },
+    shownTile: () => panes.current[0]?.tile() ?? 64,
   };
-
-  /** Opens the step of the strip that has the focus. */
-  function enter() {
-    const focused = panes.findIndex((pane) => pane.element.contains(document.activeElement));
-    const strip = shown[focused] ?? shown[0];
-    if (strip) open(strip, strip.current, 0);
-  }
-  return { element, draw, rest, move, save, enter, shownTile: () => panes[0]?.tile() ?? 64 };
+  const why = model.problem || (model.layer ? "" : "Loading…");
+  return html`
+    <section class="film" role="main" aria-label="Film strip">
+      <${FilmBar} ...${{ app, strips, why }} missing=${notes} />
+      <div class="grid-room">
+        <div class="film-panes">
+          ${strips.map(
+            (strip, i) => html`
+              <${Pane} key=${i} ...${{ model, strip }} wraps=${strips.length === 1}
+                acts=${(/** @type {PaneActs} */ acts) => (panes.current[i] = acts)}
+                scrolled=${() => lead(i)} pointed=${readOut}
+                open=${(/** @type {number} */ column, /** @type {number|null} */ row) =>
+                  open(strip, column, row)} />
+            `,
+          )}
+        </div>
+        <div class="status" aria-live="polite">${said}</div>
+      </div>
+    </section>
+  `;
 }
 
 // One film strip on the page: its heading, the canvas that scrolls, and what is pointed at.
 
-/** @typedef {ReturnType<typeof createPane>} Pane */
+/** @typedef {Pick<FilmRequest, "tile"|"windowWidth"|"windowHeight"|"ratio"|"wraps">} ScreenRequest */
+
+/**
+ * `rest` is the part of the column of `step` that is scrolled away.
+ * @typedef {{step: number, rest: number, row: number}} Scrolled
+ */
+
+/**
+ * What others do with a strip.
+ * @typedef {{wanted: () => number[], pointedAt: () => ReturnType<typeof picture.filmHit>,
+ *   scrolledTo: () => Scrolled|null, follow: (to: Scrolled) => void, hasFocus: () => boolean,
+ *   tile: () => number}} PaneActs
+ */
 
 /** Columns that are loaded ahead on each side of the visible ones. */
 const AHEAD = 6;
 const HELP =
   "Film strip, one column per step. The left and right arrows change the step, Enter opens it in the maps, brackets change the channel.";
 
-/** @param {{scrolled: () => void, pointed: () => void, open: (column: number, row: number|null) => void}} on events */
-export function createPane(on) {
-  const canvas = h("canvas", { "aria-hidden": "true" });
-  const sheet = h("div", { class: "sheet" }, canvas);
-  const attributes = { class: "film-strip", tabindex: "0", role: "application" };
-  const scroller = h("div", attributes, sheet);
-  const heading = h("h2");
-  const element = h("div", { class: "film-pane" }, heading, scroller);
-  /** @type {Strip|null} */
-  let strip = null;
-  /** @type {FilmLayout|null} */
-  let placed = null;
-  /** @type {Model|null} */
-  let model = null;
-  /** The pointer in the page, while it is over the strip. @type {MouseEvent|null} */
-  let pointer = null;
-  /** @type {number|null} */
-  let hovered = null;
-  let revealed = "";
-  /** It is alone: columns that the window has no place for are in further bands. */
-  let wraps = false;
-  /** Where the strip was scrolled to by another one. @type {{left: number, top: number}|null} */
-  let led = null;
+/**
+ * `wraps`: it is alone, and columns that the window has no place for are in further bands.
+ * @param {{model: Model, strip: Strip, wraps: boolean, acts: (acts: PaneActs) => void,
+ *   scrolled: () => void, pointed: () => void,
+ *   open: (column: number, row: number|null) => void}} props
+ */
+function Pane({ model, strip, wraps, acts, scrolled, pointed, open }) {
+  const scroller = useRef(/** @type {HTMLElement|null} */ (null));
+  const held = useRef(/** @type {FilmLayout|null} */ (null));
+  /** The pointer in the page, while it is over the strip. */
+  const pointer = useRef(/** @type {MouseEvent|null} */ (null));
+  /** Where the strip was scrolled to by another one. */
+  const led = useRef(/** @type {{left: number, top: number}|null} */ (null));
+  const [hovered, hover] = useState(/** @type {number|null} */ (null));
 
-  /** @param {Strip} of @param {Pick<FilmRequest, "tile"|"windowWidth"|"windowHeight"|"ratio"|"wraps">} request */
-  function layoutFor(of, request) {
-    const known = of.steps.findIndex((_, i) => of.frame(i)?.side);
-    const scene = model?.scene?.kind === "maps" ? model.scene : null;
-    const near = scene?.question.key === of.layer.key ? scene.a.planes : null;
-    const planes = of.frame(known)?.side?.planes ?? near;
-    return picture.filmLayout({
-      ...request,
-      ...{ hasInput: of.hasInput, hasMaps: of.hasMaps, hasKernels: of.hasKernels },
-      count: of.steps.length,
-      rows: of.channels.length,
-      mapHeight: planes?.height ?? 1,
-      mapWidth: planes?.width ?? 1,
-      isSequence: planes?.height === 1 && planes.width > 1,
-    });
-  }
-
-  function paint() {
-    if (!strip || !model) return;
+  /** @param {HTMLCanvasElement} canvas */
+  function paint(canvas) {
     const { tile, colours } = model.state;
     const ratio = window.devicePixelRatio || 1;
-    const { clientWidth: width, clientHeight: height, scrollLeft: left, scrollTop: top } = scroller;
+    const { clientWidth: width = 0, clientHeight: height = 0 } = scroller.current ?? {};
+    const { scrollLeft: left = 0, scrollTop: top = 0 } = scroller.current ?? {};
     if (!width || !height) return;
-    placed = layoutFor(strip, { tile, windowWidth: width, windowHeight: height, ratio, wraps });
+    const request = { tile, windowWidth: width, windowHeight: height, ratio, wraps };
+    const placed = layoutIn(model, strip, request);
+    held.current = placed;
+    const sheet = /** @type {HTMLElement} */ (canvas.parentElement);
     sheet.style.width = wraps ? "" : `${Math.max(placed.width, 1)}px`;
     sheet.style.height = `${Math.max(placed.height * placed.bands, 1)}px`;
     const look = { ...theme(), palette: colours };
@@ -348,142 +338,133 @@ export function createPane(on) {
     context.fillStyle = look.background;
     context.fillRect(0, 0, width, height);
     const [first, last] = picture.visibleBands(placed, top, height);
+    const how = { ratio, hovered };
     for (let at = first; at < last; at += 1) {
-      picture.paintBand(
-        context,
-        strip,
-        placed,
-        at,
-        at * placed.height - top,
-        { ratio, hovered },
-        look,
-      );
+      picture.paintBand(context, strip, placed, at, at * placed.height - top, how, look);
     }
   }
+  const canvas = useCanvas(paint, [strip, hovered]);
+  const paintAgain = () => void (canvas.current && paint(canvas.current));
 
   /** The columns to load, the most wanted first. */
   function wanted() {
-    if (!strip || !placed) return [];
+    const [{ current: placed }, { current: element }] = [held, scroller];
+    if (!placed || !element) return [];
     const { across, count } = placed;
     const [first, last] = wraps
       ? picture
-          .visibleBands(placed, scroller.scrollTop, scroller.clientHeight)
+          .visibleBands(placed, element.scrollTop, element.clientHeight)
           .map((at) => at * across)
-      : picture.visibleColumns(placed, scroller.scrollLeft, scroller.clientWidth);
+      : picture.visibleColumns(placed, element.scrollLeft, element.clientWidth);
     return picture.loadingOrder(first, Math.min(last, count), count, AHEAD);
   }
 
   /** The column and row under the pointer, or null. @param {MouseEvent|null} event */
   function under(event) {
-    if (!placed || !event) return null;
-    const box = canvas.getBoundingClientRect();
+    const [{ current: placed }, { current: element }] = [held, scroller];
+    if (!placed || !element || !event || !canvas.current) return null;
+    const box = canvas.current.getBoundingClientRect();
     const x = event.clientX - box.left;
     if (x < placed.gutter || x >= box.width) return null;
-    return picture.filmHit(
-      placed,
-      x + scroller.scrollLeft,
-      event.clientY - box.top + scroller.scrollTop,
-    );
+    const y = event.clientY - box.top + element.scrollTop;
+    return picture.filmHit(placed, x + element.scrollLeft, y);
   }
 
   /** What is under the pointer now; null without a pointer on this strip. */
   function pointedAt() {
-    const at = under(pointer);
-    canvas.style.cursor = at ? "pointer" : "default";
+    const at = under(pointer.current);
+    if (canvas.current) canvas.current.style.cursor = at ? "pointer" : "default";
     return at;
   }
 
-  scroller.addEventListener(
-    "scroll",
-    () => {
-      paint();
-      const isLed = led !== null && isAt(led.left, led.top);
-      led = null;
-      if (!isLed) on.scrolled();
-      on.pointed();
-    },
-    { passive: true },
-  );
   /** @param {MouseEvent|null} event null once the pointer has left */
   function point(event) {
-    pointer = event;
-    on.pointed();
-    const column = under(event)?.column ?? null;
-    if (column === hovered) return;
-    hovered = column;
-    paint();
-  }
-  canvas.addEventListener("mousemove", point);
-  canvas.addEventListener("mouseleave", () => point(null));
-  canvas.addEventListener("click", (event) => {
-    const at = under(event);
-    if (at) on.open(at.column, at.row);
-  });
-
-  function revealStep() {
-    if (!placed || !strip || strip.opensAt < 0) return;
-    if (wraps) {
-      const top = Math.floor(strip.opensAt / placed.across) * placed.height;
-      reveal(scroller, "Top", top, top + Math.min(placed.height, scroller.clientHeight));
-      return;
-    }
-    const left = picture.columnLeft(placed, strip.opensAt);
-    const wide = Math.min(placed.columnWidth, scroller.clientWidth - placed.gutter - 8);
-    reveal(scroller, "Left", left - placed.gutter - 8, left + wide + 8);
+    pointer.current = event;
+    pointed();
+    hover(under(event)?.column ?? null);
   }
 
   /** @param {number} left @param {number} top CSS px */
   function isAt(left, top) {
-    const { scrollLeft, scrollTop } = scroller;
+    const { scrollLeft, scrollTop } = /** @type {HTMLElement} */ (scroller.current);
     return Math.abs(left - scrollLeft) < 2 && Math.abs(top - scrollTop) < 2;
+  }
+
+  function onScroll() {
+    paintAgain();
+    const isLed = led.current !== null && isAt(led.current.left, led.current.top);
+    led.current = null;
+    if (!isLed) scrolled();
+    pointed();
+  }
+
+  function revealStep() {
+    const [{ current: placed }, { current: element }] = [held, scroller];
+    if (!placed || !element || strip.opensAt < 0) return;
+    if (wraps) {
+      const top = Math.floor(strip.opensAt / placed.across) * placed.height;
+      reveal(element, "Top", top, top + Math.min(placed.height, element.clientHeight));
+    } else {
+      const left = picture.columnLeft(placed, strip.opensAt);
+      const wide = Math.min(placed.columnWidth, element.clientWidth - placed.gutter - 8);
+      reveal(element, "Left", left - placed.gutter - 8, left + wide + 8);
+    }
+    paintAgain();
   }
 
   /** The step at the left end, with the part of its column that is scrolled away, and the row. */
   function scrolledTo() {
-    if (!placed || !strip) return null;
-    const columns = scroller.scrollLeft / placed.columnWidth;
+    const [{ current: placed }, { current: element }] = [held, scroller];
+    if (!placed || !element) return null;
+    const columns = element.scrollLeft / placed.columnWidth;
     const i = Math.min(Math.floor(columns), strip.steps.length - 1);
-    return {
-      step: strip.steps[i],
-      rest: columns - i,
-      row: picture.rowAt(placed, scroller.scrollTop),
-    };
+    const row = picture.rowAt(placed, element.scrollTop);
+    return { step: strip.steps[i], rest: columns - i, row };
   }
 
-  /** Scrolls as another strip. @param {{step: number, rest: number, row: number}} to */
+  /** Scrolls as another strip. @param {Scrolled} to */
   function follow({ step, rest, row }) {
-    if (!placed || !strip) return;
+    const [{ current: placed }, { current: element }] = [held, scroller];
+    if (!placed || !element) return;
     const left = Math.round((indexOf(strip.steps, step) + rest) * placed.columnWidth);
     const top = Math.round(picture.rowTopOf(placed, row));
     if (isAt(left, top)) return;
-    const { scrollLeft, scrollTop } = scroller;
-    scroller.scrollTo(left, top);
+    const { scrollLeft, scrollTop } = element;
+    element.scrollTo(left, top);
     // Less than asked for at the end of a shorter strip: without a move there is no event.
     if (isAt(scrollLeft, scrollTop)) return;
-    led = { left: scroller.scrollLeft, top: scroller.scrollTop };
+    led.current = { left: element.scrollLeft, top: element.scrollTop };
   }
 
-  /** @param {Model} now @param {Strip} of @param {boolean} alone */
-  function draw(now, of, alone) {
-    [model, strip, wraps] = [now, of, alone];
-    const { letter, text, run } = of.of;
-    say(heading, letter && `${letter} · ${text}`);
-    show(heading, Boolean(letter));
-    scroller.setAttribute("aria-label", letter ? `${letter}. ${HELP}` : HELP);
-    paint();
-    const { tileWidth, height } = placed ?? {};
-    const key = [run, of.layer.key, of.current, of.opensAt, tileWidth, height].join("\n");
-    if (key === revealed) return;
-    revealed = key;
+  const tile = () =>
+    held.current ? Math.max(held.current.tileWidth, held.current.tileHeight) : 64;
+  const hasFocus = () => Boolean(scroller.current?.contains(document.activeElement));
+  acts({ wanted, pointedAt, scrolledTo, follow, hasFocus, tile });
+
+  const { letter, text, run } = strip.of;
+  const revealed = useRef("");
+  useLayoutEffect(() => {
+    const { tileWidth, height } = held.current ?? {};
+    const { layer, current, opensAt } = strip;
+    const now = [run, layer.key, current, opensAt, tileWidth, height].join("\n");
+    if (revealed.current === now) return;
+    revealed.current = now;
     revealStep();
-    paint();
-  }
-
-  function rest() {
-    strip = pointer = hovered = led = null;
-    revealed = "";
-  }
-
-  const tile = () => (placed ? Math.max(placed.tileWidth, placed.tileHeight) : 64);
-  return { element, draw, wanted, pointedAt, scrolledTo, follow, layoutFor, rest, tile };
+  });
+  return html`
+    <div class="film-pane">
+      <h2 hidden=${!letter}>${letter && `${letter} · ${text}`}</h2>
+      <div class="film-strip" tabindex="0" role="application" ref=${scroller}
+        aria-label=${letter ? `${letter}. ${HELP}` : HELP} onScroll=${onScroll}>
+        <div class="sheet">
+          <canvas aria-hidden="true" ref=${canvas} onMouseMove=${point}
+            onMouseLeave=${() => point(null)}
+            onClick=${(/** @type {MouseEvent} */ event) => {
+              const at = under(event);
+              if (at) open(at.column, at.row);
+            }} />
+        </div>
+      </div>
+    </div>
+  `;
 }

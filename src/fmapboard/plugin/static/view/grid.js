@@ -4,7 +4,6 @@
 import { layerText, origin } from "../model/compare.js";
 import * as weights from "../model/kernel_scene.js";
 import { columnOf, isDifference, partName } from "../model/scene.js";
-import { listed } from "../model/state.js";
 import { short } from "../model/words.js";
 import { prepare, theme } from "../picture/canvas.js";
 import { faultOf, positionText, rangeText, valueText } from "../picture/captions.js";
@@ -15,161 +14,147 @@ import { ROW_SHARE, corner, hit, kernelLayout, layoutFor } from "../picture/tile
 import { valueAt } from "../server/decode.js";
 import { kernelsOf, outputChannels } from "../server/kernels.js";
 import { within } from "../server/steps.js";
-import { html, useRef } from "../vendor/preact_htm.js";
-import { ChannelHead, Painted, h, reveal, say, show } from "./controls.js";
+import { html, useLayoutEffect, useRef, useState } from "../vendor/preact_htm.js";
+import { ChannelHead, reveal } from "./controls.js";
+import { Painted, useCanvas } from "./hooks.js";
 
 /** @import {App, Model} from "../app.js" */
 /** @import {KernelCells} from "../model/kernel_scene.js" */
 /** @import {MapsScene, Part} from "../model/scene.js" */
+/** @import {Layout} from "../picture/tile_layout.js" */
 
 const HELP =
   "Channels of the layer. The up and down arrows move by a row, brackets by a channel, Enter opens a channel.";
 
-/** @param {App} app */
-export function createGrid(app) {
-  const canvas = h("canvas", { "aria-hidden": "true" });
-  const sheet = h("div", { class: "sheet" }, canvas);
-  const attributes = { class: "grid", tabindex: "0", role: "application", "aria-label": HELP };
-  const scroller = h("div", attributes, sheet);
-  const note = h("p", { class: "note", role: "status" });
-  const status = h("div", { class: "status", "aria-live": "polite" });
-  const loading = h("p", { class: "loading", role: "status", hidden: true });
-  const element = h("div", { class: "grid-room" }, note, scroller, loading, status);
-  /** @type {import("../picture/tile_layout.js").Layout|null} */
-  let placed = null;
-  /** @type {Model|null} */
-  let drawn = null;
-  /** @type {number|null} */
-  let hovered = null;
-  let shownChannel = "";
+/**
+ * `hovered` is the channel or plane under the pointer, `hover` says another one.
+ * @param {{app: App, model: Model, hovered: number|null, hover: (channel: number|null) => void}} props
+ */
+export function Grid({ app, model, hovered, hover }) {
+  const { scene, state } = model;
+  const shown = scene?.kind === "none" ? null : scene;
+  const kernels = shown?.kind === "kernels" ? shown.grid : null;
+  const maps = shown?.kind === "maps" ? shown : null;
+  const scroller = useRef(/** @type {HTMLElement|null} */ (null));
+  const placed = useRef(/** @type {Layout|null} */ (null));
+  /** The pointer in the page, while it is over the grid. */
+  const pointer = useRef(/** @type {MouseEvent|null} */ (null));
+  const [said, say] = useState("");
 
-  function paint() {
-    const { clientWidth: width, clientHeight: height, scrollTop: top, scrollLeft: left } = scroller;
-    if (!width || !height) return; // another view is shown
-    if (!drawn?.scene || drawn.scene.kind === "none") return;
-    const { scene, state } = drawn;
+  /** @param {HTMLCanvasElement} canvas */
+  function paint(canvas) {
+    const { current: element } = scroller;
+    if (!element?.clientWidth || !element.clientHeight || !shown) return; // another view is shown
+    const { clientWidth: width, clientHeight: height, scrollTop: top, scrollLeft: left } = element;
     const ratio = window.devicePixelRatio || 1;
     const look = { ...theme(), palette: state.colours };
     const context = prepare(canvas, width, height);
-    placed = layoutFor(scene, state.tile, width, height, ratio);
-    sheet.style.height = `${Math.max(placed.height, 1)}px`;
-    sheet.style.width = placed.width > width ? `${placed.width}px` : "";
-    const marks = { selected: state.channel, hovered, chosen: listed(state.channels) };
+    const layout = layoutFor(shown, state.tile, width, height, ratio);
+    placed.current = layout;
+    const sheet = /** @type {HTMLElement} */ (canvas.parentElement);
+    sheet.style.height = `${Math.max(layout.height, 1)}px`;
+    sheet.style.width = layout.width > width ? `${layout.width}px` : "";
+    const marks = { selected: state.channel, hovered, chosen: state.channels };
     const where = { top, left, width, height, ratio, ...marks };
-    if (scene.kind === "maps") {
-      paintGrid(context, scene, placed, where, look);
-      gridCrosshairs(context, scene, placed, where, state.pixel);
-    } else paintKernels(context, scene.grid, placed, where, look);
+    if (maps) {
+      paintGrid(context, maps, layout, where, look);
+      gridCrosshairs(context, maps, layout, where, state.pixel);
+    } else if (kernels) paintKernels(context, kernels, layout, where, look);
   }
+  const canvas = useCanvas(paint, [model, hovered]);
 
   /** The cell under the pointer, or null. @param {MouseEvent} event */
   function under(event) {
-    if (!placed) return null;
-    const box = canvas.getBoundingClientRect();
-    const across = placed.width ? scroller.scrollLeft : 0;
+    const [{ current: layout }, { current: element }] = [placed, scroller];
+    if (!layout || !element || !canvas.current) return null;
+    const box = canvas.current.getBoundingClientRect();
+    const across = layout.width ? element.scrollLeft : 0;
     const [x, y] = [event.clientX - box.left, event.clientY - box.top];
-    return hit(placed, x + across, y + scroller.scrollTop);
+    return hit(layout, x + across, y + element.scrollTop);
   }
-
-  canvas.addEventListener("click", (event) => {
-    const [at, scene] = [under(event), drawn?.scene];
-    if (!at || !scene) return;
-    const plane = scene.order[at.cell]; // a channel, except of kernels
-    app.pick(scene.kind === "kernels" ? weights.channelOf(scene.grid.of, plane) : plane, at, event);
-  });
-  /** The pointer in the page, while it is over the grid. @type {MouseEvent|null} */
-  let pointer = null;
 
   /** Describes what is under the pointer now; without a pointer, the selected channel. */
   function readOut() {
-    const scene = drawn?.scene?.kind === "none" ? null : drawn?.scene;
-    const at = pointer && scene ? under(pointer) : null;
-    const channel = at && scene ? scene.order[at.cell] : null;
+    const at = pointer.current && shown ? under(pointer.current) : null;
     const chosen = app.state.channel;
-    canvas.style.cursor = at ? "pointer" : "default";
-    const kernels = scene?.kind === "kernels" ? scene.grid : null;
-    const maps = scene?.kind === "maps" ? scene : null;
-    let text = "";
-    if (kernels) text = at ? describeKernel(kernels, at) : describeChosen(kernels, chosen);
-    else if (maps && at) text = describe(maps, at);
-    else if (maps && chosen !== null && chosen < maps.channels) text = spoken(maps, chosen);
-    say(status, text);
-    if (channel === hovered) return;
-    hovered = channel;
-    if (!kernels) app.hover(channel);
-    requestAnimationFrame(paint);
-  }
-
-  for (const type of /** @type {const} */ (["mousemove", "mouseleave"])) {
-    canvas.addEventListener(type, (event) => {
-      pointer = type === "mousemove" ? event : null;
-      readOut();
-    });
-  }
-  const scrolled = () => {
-    paint();
-    readOut();
-  };
-  scroller.addEventListener("scroll", scrolled, { passive: true });
-
-  /** Moves the selection by channels, or by rows of the grid. @param {number} by @param {boolean} rows */
-  function move(by, rows) {
-    const scene = drawn?.scene;
-    const kernels = scene?.kind === "kernels" ? scene.grid : null;
-    const all = kernels?.cells.map((plane) => weights.channelOf(kernels.of, plane)) ?? [];
-    const outputs = [...new Set(all)].filter((each) => each >= 0).sort((a, b) => a - b);
-    const order = scene?.kind === "maps" ? scene.order : outputs;
-    if (!order.length) return;
-    const now = order.indexOf(app.state.channel ?? -1);
-    const step = rows && !kernels ? by * (placed?.columns ?? 1) : by;
-    const to = now < 0 ? 0 : within(now + step, order.length);
-    app.update({ channel: order[to] });
+    if (canvas.current) canvas.current.style.cursor = at ? "pointer" : "default";
+    if (kernels) say(at ? describeKernel(kernels, at) : describeChosen(kernels, chosen));
+    else if (maps && at) say(describe(maps, at));
+    else say(maps && chosen !== null && chosen < maps.channels ? spoken(maps, chosen) : "");
+    const channel = at && shown ? shown.order[at.cell] : null;
+    if (channel !== hovered) requestAnimationFrame(() => hover(channel));
   }
 
   function revealChannel() {
-    const [scene, { channel }] = [drawn?.scene, app.state];
-    if (!placed || !scene || channel === null) return;
-    const kernels = scene.kind === "kernels" ? scene.grid : null;
-    const cell = kernels ? weights.cellOf(kernels, channel) : scene.order.indexOf(channel);
+    const [{ current: layout }, { current: element }, { channel }] = [placed, scroller, state];
+    if (!layout || !element || !shown || channel === null) return;
+    const cell = kernels ? weights.cellOf(kernels, channel) : shown.order.indexOf(channel);
     if (cell < 0) return;
-    const { left, top } = corner(placed, cell);
+    const { left, top } = corner(layout, cell);
     // In a matrix of kernels a channel is a column, unless it is a row.
     if (kernels?.columns && kernels.down !== "outputs")
-      reveal(scroller, "Left", left - placed.left, left + placed.cellWidth);
-    else reveal(scroller, "Top", top - 10, top + placed.cellHeight);
-    paint();
+      reveal(element, "Left", left - layout.left, left + layout.cellWidth);
+    else reveal(element, "Top", top - 10, top + layout.cellHeight);
+    if (canvas.current) paint(canvas.current);
+  }
+  useLayoutEffect(revealChannel, [state.layer, state.channel, state.sort]);
+  useLayoutEffect(readOut, [model]);
+
+  /** Moves the selection by channels, or by rows of the grid. @param {number} by @param {boolean} rows */
+  function move(by, rows) {
+    const all = kernels?.cells.map((plane) => weights.channelOf(kernels.of, plane)) ?? [];
+    const outputs = [...new Set(all)].filter((each) => each >= 0).sort((a, b) => a - b);
+    const order = maps ? maps.order : outputs;
+    if (!order.length) return;
+    const now = order.indexOf(app.state.channel ?? -1);
+    const step = rows && !kernels ? by * (placed.current?.columns ?? 1) : by;
+    app.update({ channel: order[now < 0 ? 0 : within(now + step, order.length)] });
   }
 
-  /** @param {Model} model */
-  function draw(model) {
-    drawn = model;
-    const { scene } = model;
-    show(scroller, Boolean(scene && scene.kind !== "none"));
-    const why = model.problem || scene?.why || "";
-    say(note, why);
-    show(note, Boolean(why));
-    paint();
-    const key = `${model.state.layer}/${model.state.channel}/${model.state.sort}`;
-    if (key !== shownChannel) {
-      shownChannel = key;
-      revealChannel();
-    }
+  /** Size of a tile on the screen, CSS px. */
+  function shownTile() {
+    const { current: layout } = placed;
+    if (layout?.rows) return layout.tileHeight * ROW_SHARE;
+    return layout ? Math.max(layout.tileWidth, layout.tileHeight) : 64;
+  }
+  app.page.grid = { move, shownTile };
+
+  const point = (/** @type {MouseEvent|null} */ event) => {
+    pointer.current = event;
     readOut();
-    mark(model);
-  }
-
-  /** Says what is still shown while something else is being loaded. @param {Model} model */
-  function mark({ stale, scene }) {
-    show(loading, stale && Boolean(scene));
-    if (!stale || !scene) return;
-    const { question } = scene;
-    say(loading, `Loading. Still shown: ${layerText(question.key)} · ${origin(question)}`);
-  }
-  const shownTile = () => {
-    if (placed?.rows) return placed.tileHeight * ROW_SHARE;
-    return placed ? Math.max(placed.tileWidth, placed.tileHeight) : 64;
   };
-  return { element, draw, mark, move, shownTile };
+  /** @param {MouseEvent} event */
+  function click(event) {
+    const at = under(event);
+    if (!at || !shown) return;
+    const plane = shown.order[at.cell]; // a channel, except of kernels
+    app.pick(kernels ? weights.channelOf(kernels.of, plane) : plane, at, event);
+  }
+  const scrolled = () => {
+    if (canvas.current) paint(canvas.current);
+    readOut();
+  };
+  const why = model.problem || scene?.why || "";
+  return html`
+    <p class="note" role="status" hidden=${!why}>${why}</p>
+    <div class="grid" tabindex="0" role="application" aria-label=${HELP} hidden=${!shown}
+      ref=${scroller} onScroll=${scrolled}>
+      <div class="sheet">
+        <canvas aria-hidden="true" ref=${canvas} onClick=${click} onMouseMove=${point}
+          onMouseLeave=${() => point(null)} />
+      </div>
+    </div>
+    <div class="status" aria-live="polite">${said}</div>
+  `;
+}
+
+/** Says what is still shown while something else is being loaded. @param {{model: Model}} props */
+export function Loading({ model: { stale, scene } }) {
+  const isOld = stale && scene !== null;
+  const text = isOld
+    ? `Loading. Still shown: ${layerText(scene.question.key)} · ${origin(scene.question)}`
+    : "";
+  return html`<p class="loading" role="status" hidden=${!isOld}>${text}</p>`;
 }
 
 /** A channel, and its column if there are several. @param {MapsScene} scene @param {number} channel @param {Part} part */
@@ -247,8 +232,11 @@ function describeChosen(grid, channel) {
 /** Height that the kernels about fit, CSS px. */
 const WINDOW = 320;
 
-/** `said` describes what is pointed at. @param {{grid: KernelCells, label: string, said: (text: string) => void}} props */
-function Tiles({ grid, label, said }) {
+/**
+ * `said` describes what is pointed at.
+ * @param {{grid: KernelCells, label: string, model: Model, said: (text: string) => void}} props
+ */
+function Tiles({ grid, label, model, said }) {
   const placedIn = (/** @type {HTMLElement} */ canvas) => {
     const available = canvas.parentElement?.clientWidth ?? 0;
     const ratio = window.devicePixelRatio || 1;
@@ -268,14 +256,13 @@ function Tiles({ grid, label, said }) {
     const at = hit(placedIn(currentTarget), clientX - box.left, clientY - box.top);
     said(at ? describeKernel(grid, at) : "");
   };
-  return html`<${Painted} role="img" aria-label=${label} paint=${paint} onMouseMove=${point} onMouseLeave=${() => said("")} />`;
+  return html`<${Painted} role="img" aria-label=${label} paint=${paint} of=${[model]} onMouseMove=${point} onMouseLeave=${() => said("")} />`;
 }
 
 /** @param {{app: import("../app.js").App, model: Model}} props */
-export function ChannelKernels({ app, model: { scene, state } }) {
-  const value = useRef(/** @type {HTMLElement|null} */ (null));
-  const say = (/** @type {string} */ text) =>
-    void (value.current && (value.current.textContent = text));
+export function ChannelKernels({ app, model }) {
+  const { scene, state } = model;
+  const [value, say] = useState("");
   const grid = scene?.kind === "kernels" ? scene.grid : null;
   if (!grid) return null;
   const { channel } = state;
@@ -292,9 +279,9 @@ export function ChannelKernels({ app, model: { scene, state } }) {
         planes.length > 0 &&
         html`
           <div class="channel-body">
-            <p class="kernel-value" aria-live="polite" ref=${value} />
-            ${grid.colour && html`<${Tiles} grid=${{ ...grid, cells: planes.slice(0, 1) }} label=${label} said=${say} />`}
-            <${Tiles} grid=${each} label=${`${label}, one per input`} said=${say} />
+            <p class="kernel-value" aria-live="polite">${value}</p>
+            ${grid.colour && html`<${Tiles} grid=${{ ...grid, cells: planes.slice(0, 1) }} label=${label} model=${model} said=${say} />`}
+            <${Tiles} grid=${each} label=${`${label}, one per input`} model=${model} said=${say} />
             <table class="kernel-numbers" title=${title}>${numberRows(grid, planes, all)}</table>
           </div>
         `

@@ -8,12 +8,12 @@ import { LETTERS } from "../model/state.js";
 import { explanation } from "../model/terms.js";
 import { drawnOf, stepsText } from "../model/value_scale.js";
 import { callName, counted, deadWord, short, stepText, wordOf } from "../model/words.js";
-import { theme } from "../picture/canvas.js";
+import { textWidth } from "../picture/canvas.js";
 import { barLabels, differenceRange, drawnRange, marksIn } from "../picture/captions.js";
 import { FAULT_COLOURS, LEGEND, MARK_COLOURS, css, ramp } from "../server/palettes.js";
 import { indexOf } from "../server/steps.js";
 import { html, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact_htm.js";
-import { Painted } from "./controls.js";
+import { Painted } from "./hooks.js";
 
 /** @import {Model} from "../app.js" */
 /** @import {KernelsScene} from "../model/scene.js" */
@@ -126,16 +126,8 @@ export function gradient(name) {
 /** Width of a bar that is not on the page yet, CSS px. */
 const NARROW = 120;
 
-/** Measures texts. @type {CanvasRenderingContext2D|null} */
-let pen = null;
-
 /** Width of a text of the scale, CSS px. @param {string} text */
-function widthOf(text) {
-  pen ??= document.createElement("canvas").getContext("2d");
-  if (!pen) return text.length * 7;
-  pen.font = theme().font;
-  return pen.measureText(text).width + 1;
-}
+const widthOf = (text) => textWidth(text) + 1;
 
 /** A colour bar with its scale below. @param {BarFacts} facts */
 export function Bar({ range: [lo, hi], palette, title }) {

@@ -5,8 +5,9 @@ import { ATTRIBUTION_KEYS, nextKind } from "../model/attribution.js";
 import { OVERVIEW_ACTS, inPalette, selected } from "../model/overview.js";
 import { CHOICES, TILES } from "../model/state.js";
 import { GLOSSARY, termId, termName } from "../model/terms.js";
-import { html } from "../vendor/preact_htm.js";
-import { Button, STEP_KEY, byPointer, h, mount } from "./controls.js";
+import { html, useMemo, useRef } from "../vendor/preact_htm.js";
+import { Button, STEP_KEY, byPointer } from "./controls.js";
+import { useKeys } from "./hooks.js";
 import { isPointing, movePoint, togglePoint } from "./point.js";
 
 /** @import {App} from "../app.js" */
@@ -56,9 +57,9 @@ function resize(by) {
   };
 }
 
-/** @param {App} app */
-export function installKeys(app) {
-  document.addEventListener("keydown", (event) => {
+/** Installs the shortcuts of the whole tab. @param {App} app */
+export function useShortcuts(app) {
+  useKeys("keydown", (event) => {
     const target = /** @type {HTMLElement} */ (event.target);
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     // A slider has no use for other keys than these.
@@ -109,7 +110,7 @@ const ACTS = Object.freeze({
   Escape: (app, target) => {
     if (app.page.help.isOpen()) app.page.help.close();
     else if (target.matches("input")) target.blur();
-    else if (app.state.pixel) app.update({ pixel: "" });
+    else if (app.state.pixel) app.update({ pixel: null });
     else if (["film", "attribution"].includes(app.state.view)) app.update({ view: "maps" });
     else app.update({ channel: null });
   },
@@ -142,24 +143,26 @@ const ACTS = Object.freeze({
 /** Terms that a report has no use for. */
 const OF_SERVER = new Set(["kept", "live"]);
 
-/** @param {boolean} isReport */
-export function createHelp(isReport) {
-  const entries = Object.entries(GLOSSARY).filter(([term]) => !isReport || !OF_SERVER.has(term));
-  const dialog = h("dialog", { class: "help", "aria-label": "Help" });
-  const { draw } = mount(Help, dialog);
-  const close = () => dialog.close();
-  dialog.addEventListener("click", ({ target }) => target === dialog && close());
-  return {
-    element: dialog,
-    draw: () => dialog.firstChild ?? draw({ entries, close }),
-    isOpen: () => dialog.open,
-    close,
-    toggle: () => (dialog.open ? close() : dialog.showModal()),
-  };
+/** @param {{app: App}} props */
+export function Help({ app }) {
+  const dialog = useRef(/** @type {HTMLDialogElement|null} */ (null));
+  const close = () => dialog.current?.close();
+  const isOpen = () => Boolean(dialog.current?.open);
+  const toggle = () => (isOpen() ? close() : dialog.current?.showModal());
+  app.page.help = { isOpen, close, toggle };
+  // Controls are described by the terms, which nobody waits for at the start.
+  const terms = useMemo(() => !app.isStarting && termsOf(app, close), [app.isStarting]);
+  return html`
+    <dialog class="help" aria-label="Help" ref=${dialog}
+      onClick=${(/** @type {Event} */ { target }) => target === dialog.current && close()}>
+      ${terms}
+    </dialog>
+  `;
 }
 
-/** @param {{entries: [string, string][], close: () => void}} props */
-function Help({ entries, close }) {
+/** @param {App} app @param {() => void} close */
+function termsOf(app, close) {
+  const entries = Object.entries(GLOSSARY).filter(([term]) => !app.report || !OF_SERVER.has(term));
   return html`
     <div class="row spread"><h2>Keys</h2><${Button} icon="close" label="Close" press=${close} /></div>
     <table>

@@ -7,7 +7,7 @@ import { callInGroup, callText, counted, deadWord, percent, short } from "../mod
 import { once } from "../server/cache.js";
 import { within } from "../server/steps.js";
 import { html, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact_htm.js";
-import { Icon, h, mount, reveal, typed } from "./controls.js";
+import { Icon, reveal, typed } from "./controls.js";
 
 /** @import {App, Model} from "../app.js" */
 /** @import {Layer} from "../server/answers.js" */
@@ -31,28 +31,38 @@ const FAULTS = "Share of channels that are dead (orange), constant (cyan) or non
 const CHANGE =
   "How much the layer has changed since the logged step before. The scale is logarithmic, from 0.0001 to 1.";
 
-/** @param {App} app */
-export function createLayers(app) {
-  const element = h("nav", { class: "layers", "aria-label": "Layers" });
-  const list = mount(Layers, element);
-  /** Ids of the groups that are folded. @type {ReadonlySet<string>} */
-  let folded = new Set();
-  /** @type {Row[]} */
-  let all = [];
-  /** Those of groups that are not folded. @type {Row[]} */
-  let rows = [];
-  /** What the rows were made from. @type {unknown[]} */
-  let before = [];
+/** The flagged ones of the layers, by the numbers that tell so. */
+const flaggedOf = once((/** @type {Overviews} */ overview) =>
+  once((/** @type {Layer[]} */ layers) =>
+    layers.filter((layer) => severityIn(overview, layer) > 0),
+  ),
+);
+
+/** @param {Overviews} overview @param {Layer} layer */
+function severityIn(overview, layer) {
+  const of = overview.get(layer.key);
+  return of ? severity(of) : 0;
+}
+
+/** @param {{app: App, model: Model, id: string, isShown: boolean, leave: (event: KeyboardEvent) => void}} props */
+export function Layers({ app, model, id, isShown, leave }) {
+  const { state, overview, overviewIsOld: isOld } = model;
+  /** Ids of the groups that are folded. */
+  const [folded, setFolded] = useState(/** @type {ReadonlySet<string>} */ (new Set()));
+  const flagged = flaggedOf(overview)(model.layers);
+  const among = state.flagged && flagged.length ? flagged : model.layers;
+  const all = useMemo(
+    () => networkRows(among.filter((layer) => matches(layer, state.filter))),
+    [among, state.filter],
+  );
+  const rows = useMemo(() => unfolded(all, folded), [all, folded]);
+  const field = useRef(/** @type {HTMLElement|null} */ (null));
 
   /** Selects a layer, or folds or unfolds a group. @param {Row} row */
   function act(row) {
-    if (row.kind === "layer") {
-      app.update({ layer: row.id });
-      return;
-    }
-    const others = [...folded].filter((id) => id !== row.id);
-    folded = new Set(folded.has(row.id) ? others : [...others, row.id]);
-    app.redraw();
+    if (row.kind === "layer") return app.update({ layer: row.id });
+    const others = [...folded].filter((group) => group !== row.id);
+    setFolded(new Set(folded.has(row.id) ? others : [...others, row.id]));
   }
 
   /** Folds the innermost group of the selected layer, or unfolds it. */
@@ -71,42 +81,7 @@ export function createLayers(app) {
     const to = layers[within(now + by, layers.length)];
     if (to) app.update({ layer: to.id }, "walk");
   }
-
-  /** @param {Model} model */
-  function draw(model) {
-    const { state, overview } = model;
-    const flagged = flaggedOf(overview)(model.layers);
-    const among = state.flagged && flagged.length ? flagged : model.layers;
-    const now = [among, state.filter, folded];
-    if (now.some((each, i) => each !== before[i])) {
-      before = now;
-      all = networkRows(among.filter((layer) => matches(layer, state.filter)));
-      rows = unfolded(all, folded);
-    }
-    list.draw({ app, model, rows, folded, act, flagged: flagged.length });
-  }
-  return { element, draw, move, fold, search: () => element.querySelector("input")?.focus() };
-}
-
-/** The flagged ones of the layers, by the numbers that tell so. */
-const flaggedOf = once((/** @type {Overviews} */ overview) =>
-  once((/** @type {Layer[]} */ layers) =>
-    layers.filter((layer) => severityIn(overview, layer) > 0),
-  ),
-);
-
-/** @param {Overviews} overview @param {Layer} layer */
-function severityIn(overview, layer) {
-  const of = overview.get(layer.key);
-  return of ? severity(of) : 0;
-}
-
-/**
- * @param {{app: App, model: Model, rows: Row[], folded: ReadonlySet<string>,
- *   act: (row: Row) => void, flagged: number}} props `flagged` is a number of layers
- */
-function Layers({ app, model, rows, folded, act, flagged }) {
-  const { state, overview, overviewIsOld: isOld } = model;
+  app.page.layers = { move, fold, search: () => field.current?.focus() };
   const list = useRef(/** @type {HTMLElement|null} */ (null));
   const [start, begin] = useState(0);
   const { length: count } = rows;
@@ -152,21 +127,22 @@ function Layers({ app, model, rows, folded, act, flagged }) {
     [rows, siblings, first, last, overview, selected, folded],
   );
   const isUnmatched = model.layers.length > 0 && !count;
-  const isNone = state.flagged && overview.size > 0 && !flagged;
+  const isNone = state.flagged && overview.size > 0 && !flagged.length;
   const old = isOld ? "The states are those of another step: loading" : null;
-  const isShown = selected >= first && selected < last;
+  const isListed = selected >= first && selected < last;
   const space = (/** @type {number} */ count) =>
     html`<i aria-hidden="true" style=${{ display: "block", height: `${count * HEIGHT}px` }} />`;
   return html`
+    <nav class="layers" aria-label="Layers" id=${id} hidden=${!isShown} onKeyDown=${leave}>
     <div class="layers-head">
       <input type="search" placeholder="Filter layers" aria-label="Filter layers"
         title="Filter layers by words of their name, type or kernel shape (/)" spellcheck="false"
-        value=${state.filter} onInput=${typed(app.set("filter"))} />
-      <button type="button" class=${flagged ? "flagged any" : "flagged"}
+        value=${state.filter} ref=${field} onInput=${typed(app.set("filter"))} />
+      <button type="button" class=${flagged.length ? "flagged any" : "flagged"}
         aria-pressed=${String(state.flagged)}
         onClick=${() => app.update({ flagged: !app.state.flagged })}
         ...${explanation("flagged", "Show only the flagged layers")}>
-        ${flagged} flagged
+        ${flagged.length} flagged
       </button>
     </div>
     <div class="tree-head">
@@ -181,10 +157,11 @@ function Layers({ app, model, rows, folded, act, flagged }) {
       ${isUnmatched ? "No layer matches." : "No layer is flagged at this step: all are listed."}
     </p>
     <div class=${isOld ? "tree old" : "tree"} role="tree" aria-label="Layers" tabindex="0"
-      title=${old} aria-activedescendant=${isShown ? `row-${selected}` : null}
+      title=${old} aria-activedescendant=${isListed ? `row-${selected}` : null}
       style=${{ overflowAnchor: "none" }} ref=${list} onScroll=${fit}>
       ${space(first)}${items}${space(count - last)}
     </div>
+    </nav>
   `;
 }
 

@@ -9,11 +9,11 @@ import { callName, counted, inWordsOf, kindOf, runText, stepText, wordOf } from 
 import { prepare, runColour } from "../picture/canvas.js";
 import { faultOf } from "../picture/captions.js";
 import { fits, frame } from "../picture/sheet.js";
-import { html } from "../vendor/preact_htm.js";
-import { HealthKey, createHealthMap } from "./cells.js";
-import { Painted, h, mount, show } from "./controls.js";
+import { html, useLayoutEffect, useRef, useState } from "../vendor/preact_htm.js";
+import { HealthKey, HealthMap } from "./cells.js";
+import { Kept, Painted } from "./hooks.js";
 import { MapTile } from "./point.js";
-import { createSheet, isShown } from "./sheet.js";
+import { ContactSheet, isShown } from "./sheet.js";
 
 /** @import {App, Model} from "../app.js" */
 /** @import {Front} from "../model/front.js" */
@@ -58,47 +58,46 @@ function factsText(health, isSheet) {
   return [isSheet ? few : size, lost(health)].filter(Boolean).join(" · ");
 }
 
-/** @param {App} app */
-export function createOverview(app) {
-  const above = mount(Above);
-  const map = createHealthMap(app);
-  const sheet = createSheet(app);
-  const room = h("div", { class: "health-room" }, map.element, map.said);
-  const attributes = { class: "overview", "aria-label": "Overview" };
-  const parts = [above.element, sheet.element, sheet.said, room];
-  const element = h("main", attributes, ...parts);
-  element.addEventListener("scroll", () => app.redraw());
+/** @param {{app: App, model: Model}} props */
+export function Overview({ app, model }) {
+  const { front, state } = model;
+  const isSheet = front !== null && showsPictures(front, state);
+  const search = () =>
+    /** @type {HTMLElement|null} */ (
+      document.querySelector(".run-chooser > [aria-expanded=false]")
+    )?.click();
+  app.page.overview = { search };
+  if (!isSheet) app.overview.isUp = true;
+  return html`
+    <main class="overview" aria-label="Overview" hidden=${!front} onScroll=${() => app.redraw()}>
+      <${Kept} shown=${front !== null}>
+        ${front && html`<${Above} ...${{ app, model, front, isSheet }} />`}
+        ${front && isSheet && html`<${ContactSheet} ...${{ app, front }} palette=${state.colours} />`}
+        ${front?.health && !isSheet && html`<${States} ...${{ app, model, health: front.health }} />`}
+      <//>
+    </main>
+  `;
+}
 
-  /** @param {Model} model */
-  function draw(model) {
-    const { front, state } = model;
-    show(element, Boolean(front));
-    if (!front) return;
-    const { health } = front;
-    const isSheet = showsPictures(front, state);
-    above.draw({ app, model, front, isSheet });
-    show(sheet.element, isSheet);
-    show(room, Boolean(health) && !isSheet);
-    app.overview.isUp = !isSheet || sheet.draw(front, element);
-    if (!health || isSheet) return;
-    const height = Math.max(LEAST, element.clientHeight - room.offsetTop - MARGIN);
-    const width = room.clientWidth;
-    map.draw(health, state.shade, width, height);
-    // A scroll bar that the earlier map needed may be gone, or one may have come.
-    if (room.clientWidth !== width) map.draw(health, state.shade, room.clientWidth, height);
-  }
-
-  const moved = () => (sheet.element.hidden ? map : sheet);
-  return {
-    ...{ element, draw },
-    search: () =>
-      /** @type {HTMLElement|null} */ (
-        document.querySelector(".run-chooser > [aria-expanded=false]")
-      )?.click(),
-    move: (/** @type {number} */ rows, /** @type {number} */ columns) =>
-      moved().move(rows, columns),
-    enter: () => moved().enter(),
-  };
+/** The map of states, in what is left of the page. @param {{app: App, model: Model, health: Health}} props */
+function States({ app, model, health }) {
+  const room = useRef(/** @type {HTMLElement|null} */ (null));
+  const [size, setSize] = useState({ width: 0, height: 0 });
+  const { width, height } = size;
+  // Once more after it has been drawn: a scroll bar may have come, or gone.
+  useLayoutEffect(() => {
+    const { current: element } = room;
+    if (!element?.parentElement) return;
+    const left = element.parentElement.clientHeight - element.offsetTop - MARGIN;
+    const now = { width: element.clientWidth, height: Math.max(LEAST, left) };
+    if (now.width !== width || now.height !== height) setSize(now);
+  });
+  const shade = model.state.shade;
+  return html`
+    <div class="health-room" ref=${room}>
+      ${width > 0 && html`<${HealthMap} ...${{ app, health, shade, width, height }} />`}
+    </div>
+  `;
 }
 
 /** True if there is a contact sheet. @param {Front} front */
@@ -326,7 +325,7 @@ export function Findings({ app, model, front }) {
   const { runs, state } = model;
   const isSeveral = front.chosen.length > 1;
   const rest = front.lines.length - front.shown.length;
-  const isAll = Boolean(state.chosen) || front.chosen.length === runs.length;
+  const isAll = state.chosen.length > 0 || front.chosen.length === runs.length;
   const named = (/** @type {string} */ run) =>
     isSeveral && html`<${Name} run=${run} runs=${runs} end=" · " />`;
   return html`

@@ -2,14 +2,15 @@
 /** The point tool: a place in the input or a map, and the channels by their values there. */
 
 import { inputOf } from "../model/sides.js";
-import { cellOf, movedPoint, pointOf, pointText } from "../model/state.js";
+import { cellOf, movedPoint, pointWithin } from "../model/state.js";
 import { short, stepText } from "../model/words.js";
 import { BORDER, prepare, stateFrame } from "../picture/canvas.js";
 import { faultOf, positionText, valueText } from "../picture/captions.js";
 import { pixelsOf, tileCanvas } from "../picture/paint.js";
 import { channelsAt, drawCrosshair } from "../picture/point.js";
 import { html, useMemo, useRef, useState } from "../vendor/preact_htm.js";
-import { Button, Painted } from "./controls.js";
+import { Button } from "./controls.js";
+import { Painted } from "./hooks.js";
 
 /** @import {App} from "../app.js" */
 /** @import {MapsScene} from "../model/scene.js" */
@@ -27,17 +28,18 @@ const MEASURE =
 const sceneOf = ({ model }) => (model?.scene?.kind === "maps" ? model.scene : null);
 
 /** @param {App} app @param {Point} point */
-export const putPoint = (app, point) => app.update({ pixel: pointText(point) });
+export const putPoint = (app, point) => app.update({ pixel: pointWithin(point) });
 
 /** @param {App} app */
-export const togglePoint = (app) => app.update({ pixel: app.state.pixel ? "" : "0.5,0.5" });
+export const togglePoint = (app) =>
+  app.update({ pixel: app.state.pixel ? null : { u: 0.5, v: 0.5 } });
 
 /** @param {App} app */
 export const isPointing = (app) => Boolean(sceneOf(app) && app.state.pixel);
 
 /** Moves the point by cells of the layer's maps. @param {App} app @param {number} down @param {number} right */
 export function movePoint(app, down, right) {
-  const [point, scene] = [pointOf(app.state.pixel), sceneOf(app)];
+  const [point, scene] = [app.state.pixel, sceneOf(app)];
   if (!point || !scene) return;
   const { height, width } = scene.a.planes;
   putPoint(app, movedPoint(point, height, width, down, right));
@@ -47,7 +49,7 @@ export function movePoint(app, down, right) {
 export function Pixel({ app, model: { state, scene, stale } }) {
   const shown = useRef(/** @type {import("../vendor/preact_htm.js").Child} */ (null));
   if (scene?.kind !== "maps") return null;
-  const point = pointOf(state.pixel);
+  const point = state.pixel;
   if (!point || !stale) {
     const { drawn, channels } = scene.picture;
     const rest =
@@ -69,7 +71,7 @@ export function Pixel({ app, model: { state, scene, stale } }) {
           keys="x" aria-pressed=${String(Boolean(point))} press=${() => togglePoint(app)} />
         ${
           point &&
-          html`<${Button} icon="close" label="Leave the point" keys="Esc" press=${() => app.update({ pixel: "" })} />`
+          html`<${Button} icon="close" label="Leave the point" keys="Esc" press=${() => app.update({ pixel: null })} />`
         }
       </div>
       ${shown.current}

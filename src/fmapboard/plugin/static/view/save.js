@@ -28,11 +28,11 @@ const [WIDTH, FILM_WIDTH, MARGIN] = [1200, 2000, 10];
 const MAX_PIXELS = 60e6;
 const MAX_SIDE = 16000;
 
-/** Offers a picture for download. @param {HTMLCanvasElement} canvas @param {string} name */
+/** Offers a picture for download. @param {OffscreenCanvas} canvas @param {string} name */
 async function offer(canvas, name) {
-  const blob = await new Promise((done) => canvas.toBlob(done, "image/png"));
+  const blob = await canvas.convertToBlob().catch(() => null);
   if (!blob) return "The picture is too large to save";
-  const url = URL.createObjectURL(/** @type {Blob} */ (blob));
+  const url = URL.createObjectURL(blob);
   download(url, `${name.replace(/[^\w.-]+/g, "_")}.png`);
   window.setTimeout(() => URL.revokeObjectURL(url), 60000);
   return "Saved";
@@ -40,7 +40,7 @@ async function offer(canvas, name) {
 
 /** An empty canvas, and what writes on it. @param {number} width px @param {number} height px */
 function blank(width, height) {
-  const canvas = document.createElement("canvas");
+  const canvas = new OffscreenCanvas(1, 1);
   const context = prepare(canvas, width, height, 1);
   const look = theme();
   context.fillStyle = look.background;
@@ -115,7 +115,7 @@ export async function savePicture(model) {
     say(note, MARGIN, HEAD + columns.length * COLUMN + i * LINE, look.text),
   );
   if (meaning) say(meaning, MARGIN, head - 8);
-  const inner = document.createElement("canvas");
+  const inner = new OffscreenCanvas(1, 1);
   const below = prepare(inner, width, height, 1);
   const where = { top: 0, width, height, ratio: 1, selected: null, hovered: null };
   const colours = { ...look, palette: state.colours };
@@ -219,7 +219,7 @@ const FILM_HEAD = 56;
 /**
  * Offers the file for download: all strips, below each other.
  * @param {Model} model @param {Strip[]} strips at least one @param {FilmSource} source
- * @param {import("./film.js").Pane["layoutFor"]} layout @param {(text: string) => void} tell progress
+ * @param {(of: Strip, how: import("./film.js").ScreenRequest) => FilmLayout} layout @param {(text: string) => void} tell progress
  */
 export async function saveFilm({ state }, strips, source, layout, tell) {
   for (const strip of strips) await source.load(strip, [strip.current]); // the size of the maps
