@@ -1,6 +1,7 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { CODE } from "../../src/fmapboard/plugin/static/model/health_states.js";
 import { columnRanges, scaleNote } from "../../src/fmapboard/plugin/static/model/value_scale.js";
 import { sceneRanges } from "../../src/fmapboard/plugin/static/model/value_scale.js";
 
@@ -8,10 +9,12 @@ import { sceneRanges } from "../../src/fmapboard/plugin/static/model/value_scale
 
 const HOW = /** @type {const} */ ({ scale: "channel", colours: "viridis", own_scale: false });
 
-/** @param {string} letter @param {number[]} lo @param {number[]} hi */
-function column(letter, lo, hi) {
+/** @param {string} letter @param {number[]} lo @param {number[]} hi @param {number[]} codes of the server */
+function column(letter, lo, hi, codes = lo.map(() => CODE.FINE)) {
   const side = { planes: null, lo, hi };
-  return /** @type {SceneColumn} */ (/** @type {unknown} */ ({ letter, side, history: null }));
+  const arrays = { "inputs.code": { shape: [codes.length], values: Float32Array.from(codes) } };
+  const of = { letter, side, history: null, maps: { arrays }, question: { role: "inputs" } };
+  return /** @type {SceneColumn} */ (/** @type {unknown} */ (of));
 }
 
 /** @param {SceneColumn[]} columns @param {number} channels */
@@ -21,7 +24,7 @@ function note(columns, channels, ownScale = false) {
 }
 
 const A = column("A", [-1, -2], [1, 0.5]);
-const B = column("B", [-100, 0], [200, 3e4]);
+const B = column("B", [-100, 0], [200, 3e4], [CODE.FINE, CODE.LARGE]);
 const NONE = /** @type {SceneColumn} */ (/** @type {unknown} */ ({ letter: "C", side: null }));
 
 test("a column that has few colours of the shared scale is said to look flat, and beside what", () => {

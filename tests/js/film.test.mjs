@@ -93,7 +93,12 @@ test("steps with large values are left out of the locked scale, unless all have 
       shape: [values.length / 2, 2],
       values: Float32Array.from(values),
     });
-    const arrays = { "inputs.lo": array(hi.map(() => 0)), "inputs.hi": array(hi) };
+    const codes = array(hi.map((value) => (value > 1e4 ? CODE.LARGE : CODE.FINE)));
+    const arrays = {
+      "inputs.lo": array(hi.map(() => 0)),
+      "inputs.hi": array(hi),
+      "inputs.code": codes,
+    };
     return { steps: [0, 1, 2].slice(0, hi.length / 2), arrays };
   };
   const some = of(1, 1, 2, 2e4, 3e12, 3);

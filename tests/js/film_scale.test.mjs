@@ -1,6 +1,7 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { CODE } from "../../src/fmapboard/plugin/static/model/health_states.js";
 import {
   kernelPeak,
   lockedRanges,
@@ -14,7 +15,12 @@ test("a report's colour bar counts the steps of the film, not all logged ones", 
     shape: [values.length, 1],
     values: Float32Array.from(values),
   });
-  const arrays = { "inputs.lo": array(0, 0, 0, 0, 0), "inputs.hi": array(1, 2e4, 3e4, 4e4, 5e4) };
+  const { FINE, LARGE } = CODE;
+  const arrays = {
+    "inputs.lo": array(0, 0, 0, 0, 0),
+    "inputs.hi": array(1, 2e4, 3e4, 4e4, 5e4),
+    "inputs.code": array(FINE, LARGE, LARGE, LARGE, LARGE),
+  };
   const history = { steps: [0, 10, 20, 30, 40], arrays };
   const words = (/** @type {number[]} */ steps) => {
     const found = lockedRanges([history], "inputs", [0], CHANNEL, [steps]);
@@ -31,22 +37,27 @@ test("a report's colour bar counts the steps of the film, not all logged ones", 
   };
   assert.deepEqual(words([0, 20, 40]), ["0 … 1", "locked over 1 of 3 steps", "(no large values)"]);
   assert.equal(words([20, 40])[1], "locked over other steps");
-  const far = { ...arrays, "inputs.hi": array(1, 50, 1, 1, 1) };
+  const fine = array(FINE, FINE, FINE, FINE, FINE);
+  const far = { ...arrays, "inputs.hi": array(1, 50, 1, 1, 1), "inputs.code": fine };
   const found = lockedRanges([{ ...history, arrays: far }], "inputs", [0], CHANNEL, [[0, 20]]);
   assert.deepEqual([found?.beyond.get(0), found?.inFilm.beyond.size], [1, 0]);
 });
 
 test("kernels of steps with large maps are left out of the locked scale, unless all have them", () => {
-  const maximum = (/** @type {number[]} */ ...values) => ({
+  const { FINE, LARGE, NONFINITE } = CODE;
+  const coded = (/** @type {number[]} */ ...values) => ({
     steps: [0, 10, 20],
     kernels: [0.5, 3e14, 2].map((peak, i) => ({ step: 10 * i, peak })),
-    arrays: { "feature_maps.maximum": { shape: [3, 2], values: Float32Array.from(values) } },
+    arrays: { "feature_maps.code": { shape: [3, 2], values: Float32Array.from(values) } },
   });
-  const usual = maximum(1, 2, 0, 1e5, 3, 4);
+  const usual = coded(FINE, FINE, FINE, LARGE, FINE, FINE);
   const small = { ...usual, kernels: [{ step: 0, peak: 1 }] };
   assert.deepEqual(kernelPeak([small]), { peak: 1, isPart: false });
   assert.deepEqual(kernelPeak([usual]), { peak: 2, isPart: true });
   assert.deepEqual(kernelPeak([usual, null, small]), { peak: 2, isPart: true });
-  assert.deepEqual(kernelPeak([maximum(1e5, 0, 1e5, 0, 1e5, 0)]), { peak: 3e14, isPart: false });
+  assert.deepEqual(kernelPeak([coded(LARGE, 0, LARGE, 0, NONFINITE, 0)]), {
+    peak: 3e14,
+    isPart: false,
+  });
   assert.deepEqual(kernelPeak([null]), { peak: 0, isPart: false });
 });

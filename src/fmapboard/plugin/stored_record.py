@@ -10,10 +10,12 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from fmapboard.formats.tab_records import Floats, FormatError, read_json, reading, typed, unpack
+from fmapboard.health.states import worst_states
 from fmapboard.plugin.layer_series import Series
 from fmapboard.runs.provider import Point, Provider
 
 T = TypeVar("T")
+MAPS_ROLES = ("feature_maps", "gradients_of_maps", "inputs")
 ROLES = ("feature_maps", "inputs", "gradients_of_maps", "kernels")
 FLOORED = {
     "ReLU", "ReLU6", "Hardtanh", "Threshold", "Hardsigmoid", "Hardswish", "ELU", "CELU", "SELU",
@@ -193,6 +195,13 @@ def statistics(record: Record, role: str) -> dict[str, Floats]:
     elif record.header.knows_dead or "feature_maps.dead" in stored:
         found["dead"] = array("feature_maps.dead")
     return found
+
+
+def channel_codes(numbers: Mapping[str, Floats]) -> Floats:
+    """The code of each channel's state, of `health.states`, from its `statistics`; [drawn]."""
+    shape = numbers["minimum"].shape
+    codes = worst_states(numbers, np.zeros(shape, bool), shape)
+    return codes.astype(np.float64)
 
 
 def change(record: Record, name: str) -> Floats | None:

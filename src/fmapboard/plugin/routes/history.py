@@ -7,14 +7,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from fmapboard.formats.tab_records import Floats, FormatError
-from fmapboard.health.states import worst_states
 from fmapboard.plugin.answers import Binary, Invalid, Missing
 from fmapboard.plugin.layer_series import Series, requested_series, timeline
 from fmapboard.plugin.overview_series import run_overview
-from fmapboard.plugin.stored_record import WEIGHTS, Record, change, records_at, statistics
+from fmapboard.plugin.stored_record import (
+    MAPS_ROLES,
+    WEIGHTS,
+    Record,
+    change,
+    channel_codes,
+    records_at,
+    statistics,
+)
 from fmapboard.runs.provider import Provider
 
-_ROLES = ("feature_maps", "gradients_of_maps", "inputs")
 _CHANGES = ("feature_maps", "inputs", WEIGHTS)
 _SHOWN = ("minimum", "maximum", "mean", "std", "nonfinite", "constant", "dead", "code")
 
@@ -122,13 +128,10 @@ def _of_all_channels(provider: Provider, run: str, series: Series) -> dict[str, 
 def _row(record: Record, sample: int) -> dict[str, Floats]:
     """Name of a statistic -> its values at one step, [drawn]."""
     row: dict[str, Floats] = {}
-    for role in _ROLES:
+    for role in MAPS_ROLES:
         own = statistics(record, role)
         if own:
-            shape = own["minimum"].shape
-            is_activation = np.zeros(shape, bool)
-            codes = worst_states(own, is_activation, shape)
-            own["code"] = codes.astype(np.float64)
+            own["code"] = channel_codes(own)
         for what, values in own.items():
             if what in _SHOWN:
                 row[f"{role}.{what}"] = values

@@ -11,7 +11,14 @@ from fmapboard.formats.tab_records import Floats, FormatError
 from fmapboard.plugin.answers import Binary, Missing, Png
 from fmapboard.plugin.layer_series import nearest, point_at, requested_series
 from fmapboard.plugin.picture_values import is_png
-from fmapboard.plugin.stored_record import LayerAt, read_record
+from fmapboard.plugin.stored_record import (
+    MAPS_ROLES,
+    LayerAt,
+    Record,
+    channel_codes,
+    read_record,
+    statistics,
+)
 from fmapboard.plugin.tag_names import input_tag
 from fmapboard.runs.provider import IMAGES, Point, Provider
 
@@ -37,7 +44,8 @@ class Maps(Binary):
         header: of the record, as stored.
         step: number of the step.
         wall_time: s.
-        arrays: of the record.
+        arrays: of the record, and as ``ROLE.code`` the code of each channel's state, see
+            `health.states`.
         pictures: one per role and sample.
         missing: roles of the pictures that are not kept.
     """
@@ -75,10 +83,19 @@ def maps(provider: Provider, run: str, key: str, step: int) -> Maps:
         header=record.raw,
         step=point.step,
         wall_time=point.wall_time,
-        arrays=record.arrays,
+        arrays={**record.arrays, **_states(record)},
         pictures=tuple(pictures),
         missing=absent,
     )
+
+
+def _states(record: Record) -> dict[str, Floats]:
+    codes = {}
+    for role in MAPS_ROLES:
+        numbers = statistics(record, role)
+        if numbers:
+            codes[f"{role}.code"] = channel_codes(numbers)
+    return codes
 
 
 def _pictures(provider: Provider, layer: LayerAt) -> tuple[list[SamplePicture], list[str]]:

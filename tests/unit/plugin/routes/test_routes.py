@@ -115,6 +115,12 @@ def test_one_answer_holds_all_pictures_and_arrays_of_a_layer(tab: Tab) -> None:
     assert sides == {"inputs": (2, 2), "feature_maps": (10, 14), "gradients_of_maps": (10, 14)}
 
 
+def test_the_maps_come_with_the_state_of_each_channel(tab: Tab) -> None:
+    facts, body = tab.open("data/maps", run="run2", key=KEY, step=10)
+    numbers = unpacked(facts["arrays"], body)
+    assert numbers["feature_maps.code"].tolist() == [1, 1, 5, 8, 1]
+
+
 def test_values_and_marks_come_back_from_the_pictures(tab: Tab) -> None:
     facts, body = tab.open("data/maps", run="run2", key=KEY, step=20)
     numbers = unpacked(facts["arrays"], body)

@@ -1,14 +1,14 @@
 // @ts-check
 /** Scales and faults of a film strip, known for all kept steps before any frame is loaded. */
 
-import { KINDS } from "./health_states.js";
+import { CODE, KINDS } from "./health_states.js";
 import { ranges, stepRanges } from "./value_scale.js";
 import { inWordsOf, short } from "./words.js";
-import { FAULT_COLOURS, LARGE } from "../server/palettes.js";
+import { FAULT_COLOURS } from "../server/palettes.js";
 import { indexOf } from "../server/steps.js";
 
 /** @import {Strip as Film} from "./film.js" */
-/** @import {History} from "./scene.js" */
+/** @import {Fault, History} from "./scene.js" */
 /** @import {Ranges, Side} from "./value_scale.js" */
 
 /** @typedef {{scale: import("./state.js").Scale, zeroCentred: boolean}} ScaleChoice */
@@ -97,7 +97,7 @@ export function lockedRanges(histories, role, chosen, how, films) {
   const width = every.reduce((most, { lo }) => Math.max(most, lo.length), 0);
   const own = how.scale === "layer" ? Array.from({ length: width }, (_, c) => c) : chosen;
   const isLarge = (/** @type {typeof every[0]} */ at, /** @type {number} */ c) =>
-    at.lo[c] <= -LARGE || at.hi[c] >= LARGE || at.faultOf(c) === "large";
+    at.faultOf(c) === "large";
   const usual = every.filter((at) => !own.some((c) => isLarge(at, c)));
   const used = usual.some((at) => own.some((c) => at.lo[c] <= at.hi[c])) ? usual : every;
   const each = own.map((c) => [c]);
@@ -154,8 +154,6 @@ export function scaleWords({ locked, isLocked, steps, sharing, inFilm, how, unit
     ...(more.length ? [`(${more.join(", ")})`] : []),
   ];
 }
-
-/** @typedef {"nonfinite"|"large"|"dead"|"constant"} Fault */
 
 const WORDS = Object.freeze({
   nonfinite: "non-finite",
@@ -224,16 +222,13 @@ export function kernelStep(history, step, kept) {
   return i >= 0 && steps[i] <= step ? steps[i] : null;
 }
 
-/** True if a map of the layer has large values at a step. @param {History} history @param {number} step */
+/** True if a map of the layer has large values, or not finite ones, at a step. @param {History} history @param {number} step */
 function hasLargeMaps({ steps, arrays }, step) {
   const i = steps.indexOf(step);
-  return ["minimum", "maximum"].some((name) => {
-    const array = arrays[`feature_maps.${name}`];
-    const width = array?.shape[1] ?? 0;
-    return array?.values
-      .subarray(i * width, (i + 1) * width)
-      .some((value) => Math.abs(value) >= LARGE);
-  });
+  const codes = arrays["feature_maps.code"];
+  const width = codes?.shape[1] ?? 0;
+  const own = codes?.values.subarray(i * width, (i + 1) * width);
+  return own?.some((code) => code >= CODE.LARGE) ?? false;
 }
 
 /**

@@ -3,12 +3,13 @@
 
 import { sorting } from "./channel_order.js";
 import { mainSide, placed } from "./compare.js";
+import { KINDS } from "./health_states.js";
 import { kernelScene } from "./kernel_scene.js";
 import { LETTERS, comparesKernels } from "./state.js";
 import { columnRanges, difference, ranges as rangesOf, sceneRanges } from "./value_scale.js";
 import { deadWord, runText } from "./words.js";
 import { pictureOf, sideOf } from "../server/decode.js";
-import { FAULT_COLOURS, LARGE, MARK, MARK_COLOURS, css } from "../server/palettes.js";
+import { FAULT_COLOURS, MARK, MARK_COLOURS, css } from "../server/palettes.js";
 import { indexOf } from "../server/steps.js";
 
 /** @import {Layer, MapsPicture, Picture} from "../server/answers.js" */
@@ -204,41 +205,44 @@ function differenceRanges(state, columns, channels) {
   return rangesOf(channels, [{ lo: hi.map((peak) => -peak), hi }], how);
 }
 
-/** @param {Maps} maps @param {string} role @param {number} channel */
+/**
+ * What the record and the server say of a channel: counts of values that are not finite, flags, and
+ * the kind of its worst fault. @param {Maps} maps @param {string} role @param {number} channel
+ */
 export function flags(maps, role, channel) {
   const of = (/** @type {string} */ name) => maps.arrays[name]?.values[channel] ?? 0;
   const later = role === "feature_maps" && of("activation.dead") > 0;
-  const size = Math.max(Math.abs(of(`${role}.minimum`)), Math.abs(of(`${role}.maximum`)));
   return {
+    kind: KINDS[of(`${role}.code`)] ?? null,
     nan: of(`${role}.nan`),
     positive: of(`${role}.positive_infinity`),
     negative: of(`${role}.negative_infinity`),
-    large: Number.isFinite(size) && size >= LARGE,
     constant: of(`${role}.constant`) > 0,
     dead: later || of(`${role}.dead`) > 0,
     after: later ? (maps.header.activation?.type ?? "activation") : "",
   };
 }
 
-/** @typedef {ReturnType<typeof flags>} Flags faults of one channel; the first three are counts of values */
-/** @typedef {{kind: "nonfinite"|"large"|"dead"|"constant", word: string, brief: string, colour: string}} StateMark */
+/** @typedef {ReturnType<typeof flags>} Flags */
+/** @typedef {"nonfinite"|"large"|"dead"|"constant"} Fault */
+/** @typedef {{kind: Fault, word: string, brief: string, colour: string}} StateMark */
 
-/** The most severe fault; null for none. @param {Flags} of @returns {StateMark|null} */
-export function loudest(of) {
-  /** @param {StateMark["kind"]} kind @param {string} word @param {number} mark */
-  const marked = (kind, word, mark, colour = css(MARK_COLOURS[mark])) => ({
-    ...{ kind, word, brief: word, colour },
-  });
-  if (of.nan) return marked("nonfinite", "NaN", MARK.NAN);
-  if (of.positive) return marked("nonfinite", "+Inf", MARK.POSITIVE_INFINITY);
-  if (of.negative) return marked("nonfinite", "−Inf", MARK.NEGATIVE_INFINITY);
-  if (of.large) return marked("large", "large", 0, FAULT_COLOURS.large);
-  if (of.dead) {
-    const dead = marked("dead", deadWord(), MARK.DEAD);
-    return { ...dead, word: of.after ? `${dead.word} after ${of.after}` : dead.word };
+/** The worst fault; null for none. @param {Flags} of @returns {StateMark|null} */
+export function loudest({ kind, ...of }) {
+  if (kind === null || kind === "unchanged") return null;
+  if (kind === "nonfinite") {
+    const [word, mark] = of.nan
+      ? ["NaN", MARK.NAN]
+      : of.positive
+        ? ["+Inf", MARK.POSITIVE_INFINITY]
+        : ["−Inf", MARK.NEGATIVE_INFINITY];
+    return { kind, word, brief: word, colour: css(MARK_COLOURS[mark]) };
   }
-  if (of.constant) return marked("constant", "const", MARK.CONSTANT);
-  return null;
+  const brief = { large: "large", dead: deadWord(), constant: "const" }[kind];
+  const word = kind === "dead" && of.after ? `${brief} after ${of.after}` : brief;
+  const mark = kind === "dead" ? MARK.DEAD : MARK.CONSTANT;
+  const colour = kind === "large" ? FAULT_COLOURS.large : css(MARK_COLOURS[mark]);
+  return { kind, word, brief, colour };
 }
 
 // Builds the scene of the state from the answers that have arrived, and keeps the last one.

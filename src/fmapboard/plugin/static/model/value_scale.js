@@ -1,8 +1,9 @@
 // @ts-check
 /** Maps values to colours: ranges of channels, and tables from level to colour. */
 
+import { CODE } from "./health_states.js";
 import { short, stepText } from "./words.js";
-import { LARGE, badMark } from "../server/palettes.js";
+import { badMark } from "../server/palettes.js";
 
 /** @import {Planes} from "../server/decode.js" */
 /** @import {History, SceneColumn} from "./scene.js" */
@@ -179,10 +180,11 @@ function share({ lo, hi }, ranges, channels) {
 }
 
 /** The values of a column, in words. @param {SceneColumn} column @param {number} channels */
-function extent({ letter, side }, channels) {
+function extent({ letter, side, maps, question }, channels) {
   const of = (/** @type {ArrayLike<number>|undefined} */ ends) =>
     Array.prototype.slice.call(ends ?? [], 0, channels).filter(Number.isFinite);
   const [lo, hi] = [Math.min(...of(side?.lo)), Math.max(...of(side?.hi))];
-  const large = Math.max(-lo, hi) >= LARGE ? " (large)" : "";
+  const codes = maps?.arrays[`${question?.role}.code`]?.values.subarray(0, channels);
+  const large = codes?.includes(CODE.LARGE) ? " (large)" : "";
   return `from ${short(lo, 2)} to ${short(hi, 2)}${large} in ${letter}`;
 }

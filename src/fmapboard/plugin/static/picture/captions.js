@@ -79,8 +79,9 @@ export const marksIn = once((/** @type {MapsScene} */ scene) => {
   for (const { maps, question, side } of scene.columns) {
     if (!maps || !question || !side) continue;
     for (const channel of scene.order) {
-      const { nan, positive, negative, ...of } = flags(maps, question.role, channel);
-      const faults = { NaN: nan, "+Inf": positive, "−Inf": negative, ...of, after: false };
+      const { nan, positive, negative, kind, constant, dead } = flags(maps, question.role, channel);
+      const large = kind === "large";
+      const faults = { NaN: nan, "+Inf": positive, "−Inf": negative, large, dead, constant };
       for (const [name, isSo] of Object.entries(faults)) if (isSo) found.add(name);
     }
   }

@@ -27,9 +27,6 @@ export const MARK_COLOURS = Object.freeze({
   255: [255, 128, 0],
 });
 
-/** Magnitude from which a value is called large (`LARGE` of `health.states`). */
-export const LARGE = 1e4;
-
 /** Colours of the states of layers and channels, as CSS. @type {Readonly<Record<FaultName, string>>} */
 export const FAULT_COLOURS = Object.freeze({
   nonfinite: "#ff00ff",

@@ -295,7 +295,7 @@ function Numbers({ scene, channel }) {
 function stateText(of) {
   const faults = [
     of.nan + of.positive + of.negative > 0 && "non-finite",
-    of.large && "large",
+    of.kind === "large" && "large",
     of.dead && deadWord() + (of.after && ` after its ${of.after}`),
     of.constant && "constant",
   ];
