@@ -47,7 +47,6 @@ class ImageScale(NamedTuple):
         high: largest value.
         magnitude: the larger magnitude of the two.
         spread: standard deviation where the values differ; infinite if they never do.
-        contrast: ``high`` - ``low`` in units of the mean's magnitude; infinite without a mean.
     """
 
     since: int
@@ -56,7 +55,6 @@ class ImageScale(NamedTuple):
     high: float
     magnitude: float
     spread: float
-    contrast: float
 
     @property
     def are_bytes(self) -> bool:
@@ -698,7 +696,6 @@ def _image_scale(every: Sequence[Mapping[str, float]], since: int) -> ImageScale
     high = float(np.median([numbers["maximum"] for numbers in every]))
     magnitudes = [max(abs(numbers["minimum"]), abs(numbers["maximum"])) for numbers in every]
     varied = [numbers for numbers in every if numbers["maximum"] > numbers["minimum"]]
-    means = [abs(numbers["mean"]) for numbers in varied if numbers.get("mean")]
     stds = [numbers["std"] for numbers in varied]
     return ImageScale(
         since=since,
@@ -707,7 +704,6 @@ def _image_scale(every: Sequence[Mapping[str, float]], since: int) -> ImageScale
         high=high,
         magnitude=float(np.median(magnitudes)),
         spread=float(np.median(stds)) if stds else math.inf,
-        contrast=(high - low) / float(np.median(means)) if means else math.inf,
     )
 
 

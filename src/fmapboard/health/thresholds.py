@@ -100,13 +100,6 @@ IMAGE_SPREAD_LOW = Threshold(
     healthy="0.2 to 1.5",
     faulty="0.001",
 )
-IMAGE_CONTRAST = Threshold(
-    0.3,
-    "(largest - smallest value) / |mean| of the input images",
-    "trainings of tests/acceptance",
-    healthy="1 or more",
-    faulty="below 0.2",
-)
 FIRST_RESPONSE = Threshold(
     2.0,
     "standard deviation of the first layer's output",
@@ -185,10 +178,6 @@ SIGMOID_NEXT_TO_0 = Threshold(
 TANH_END = Threshold(0.9, "magnitude of an output", "a tanh that has learned")
 MANY_CLASSES = Threshold(6, "classes", "of fewer, logits may all be positive by chance: 1 in 2^6")
 ONE_LABEL_IMAGES = Threshold(64, "labels", "a class of 90 % has 64 in a row once in 850 times")
-ONE_LABEL_PIXELS = Threshold(20_000, "labels of pixels", "masks of 64 small images")
-ONE_LABEL_LOSS = Threshold(
-    0.01, "loss", "a critic stays above it", healthy="above 0.1", faulty="below 0.01"
-)
 SORTED_IMAGES = Threshold(8, "labels per batch", "fewer are often the same by chance")
 SORTED_SHARE = Threshold(
     0.8,
@@ -297,7 +286,6 @@ GRADIENT_RATIO = Threshold(
     faulty="1e-18 to 1e-6",
 )
 GRADIENT_RATIO_STEPS = Threshold(3, "logged steps", "one may be an accident")
-LAYER_WEIGHTS = Threshold(40, "weights", "the norm of fewer says little")
 DEEP = Threshold(4, "layers", "in fewer, nothing fades")
 LAST_LAYERS = Threshold(3, "layers", "one of them may be nearly done")
 FIRST_LINEAR_LAYERS = Threshold(3, "layers", "queries and keys hardly learn at first")
@@ -414,9 +402,6 @@ BATCHNORM_DECAY = Threshold(
 )
 BATCHNORM_STEPS = Threshold(8, "logged steps", "two per quarter of the run")
 BATCHNORM_SPAN = Threshold(50, "training steps", "at a momentum of 0.1, 0.9^50 = 0.005 is left")
-BATCHNORM_CLOSE = Threshold(
-    0.2, "|log(batch variance / running variance)|", "healthy trainings have less"
-)
 QUARTERS = Threshold(
     4, "parts of the run", "the last quarter is compared with the one before: does it still fall?"
 )

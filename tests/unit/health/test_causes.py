@@ -33,6 +33,27 @@ def test_every_kind_that_a_rule_names_exists_and_is_not_its_own() -> None:
         assert len(set(rule.leads_to)) == len(rule.leads_to), rule.kind
 
 
+@pytest.mark.parametrize(
+    ("cause", "effect"),
+    [
+        ("far_targets", "initial_loss"),
+        ("averaged_targets", "constant_output"),
+        ("softmax_of_one_class", "constant_output"),
+        ("sorted_labels", "one_prediction"),
+        ("one_label", "one_prediction"),
+        ("large_activations", "growing_signal"),
+        ("growing_signal", "exploding"),
+        ("fading_signal", "vanishing"),
+        ("saturated", "saturated_output"),
+        ("unchanged_weights", "cut_off_layers"),
+        ("zero_rate", "no_gradient"),
+    ],
+)
+def test_a_symptom_stands_behind_its_cause(cause: str, effect: str) -> None:
+    (found,) = causes_of([note(effect), note(cause)])
+    assert [found.finding.kind, *[one.kind for one in found.consequences]] == [cause, effect]
+
+
 def test_what_follows_from_an_effect_follows_from_its_cause() -> None:
     open_paths = [
         (cause, effect, later)

@@ -33,7 +33,7 @@ class ConstantOutputCheck(Rule):
     spread: float = thresholds.OUTPUT_SPREAD.value
     images: int = thresholds.OUTPUT_IMAGES.value
     kind: ClassVar[str] = "constant_output"
-    unless: ClassVar[tuple[str, ...]] = ("averaged_targets", "empty_code", "softmax_of_one_class")
+    unless: ClassVar[tuple[str, ...]] = ("empty_code",)
 
     def find(self, evidence: Evidence) -> Iterator[Finding]:
         """See `Rule.find`."""

@@ -43,7 +43,6 @@ class CopiedChannelsCheck(Rule):
     share: float = thresholds.COPIED_SHARE.value
     least: int = thresholds.COPIED_CHANNELS.value
     kind: ClassVar[str] = "copied_channels"
-    unless: ClassVar[tuple[str, ...]] = ("zero_weights",)
     leads_to: ClassVar[tuple[str, ...]] = effects.fading()
 
     def find(self, evidence: Evidence) -> Iterator[Finding]:

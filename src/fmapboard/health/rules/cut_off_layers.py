@@ -39,12 +39,6 @@ class CutOffLayersCheck(Rule):
     flat: float = thresholds.FLAT_SHARE.value
     kind: ClassVar[str] = "cut_off_layers"
     group: ClassVar[str] = "unchanged_weights"
-    unless: ClassVar[tuple[str, ...]] = (
-        "unchanged_weights",
-        "no_optimizer_step",
-        "zero_rate",
-        "no_gradient",
-    )
     leads_to: ClassVar[tuple[str, ...]] = effects.fading(after="cut_off_layers")
 
     def find(self, evidence: Evidence) -> Iterator[Finding]:

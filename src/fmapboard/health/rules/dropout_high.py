@@ -14,7 +14,7 @@ from fmapboard.health.rule import Rule
 
 @dataclass(frozen=True, slots=True)
 class DropoutHighCheck(Rule):
-    """Dropout modules in training mode that drop nearly everything, at the last two logged steps.
+    """Dropout modules in training mode that drop nearly everything.
 
     Why it hurts: hardly any signal passes.
 
@@ -34,16 +34,9 @@ class DropoutHighCheck(Rule):
 
     def find(self, evidence: Evidence) -> Iterator[Finding]:
         """See `Rule.find`."""
-        every = list(evidence.facts.values())
-        if len(every) < 2:
-            return
-        before, last = every[-2:]
-        names = [
-            name
-            for name, probability in last.dropouts.items()
-            if min(probability, before.dropouts.get(name, 0.0)) >= self.probability
-        ]
-        value = max([last.dropouts[name] for name in names], default=0.0)
+        dropouts = evidence.newest.dropouts
+        names = [name for name, share in dropouts.items() if share >= self.probability]
+        value = max([dropouts[name] for name in names], default=0.0)
         least = self.single if len(names) == 1 else self.probability
         if not names or value < least:
             return

@@ -27,31 +27,21 @@ class FlatImagesCheck(Rule):
 
     Attributes:
         spread: standard deviation up to which it is reported.
-        range: the same of (largest - smallest value) / |mean|.
     """
 
     spread: float = thresholds.IMAGE_SPREAD_LOW.value
-    range: float = thresholds.IMAGE_CONTRAST.value
     kind: ClassVar[str] = "flat_images"
     group: ClassVar[str] = "input_scale"
-    unless: ClassVar[tuple[str, ...]] = ("images_not_scaled",)
     leads_to: ClassVar[tuple[str, ...]] = effects.anything()
 
     def find(self, evidence: Evidence) -> Iterator[Finding]:
         """See `Rule.find`."""
         images = evidence.image_scale
-        if images is None:
+        if images is None or images.spread >= self.spread or _is_normalized(evidence):
             return
-        is_flat = images.spread < self.spread or images.contrast < self.range
-        if not is_flat or _is_normalized(evidence):
-            return
-        text = f"input images have a standard deviation of {images.spread:.2g}"
-        if images.spread >= self.spread:
-            ends = f"{images.low:.3g} to {images.high:.3g}"
-            text = f"the values of the input images are all within {ends}"
         yield Finding(
-            message=f"{text} (median of {images.steps} logged steps) "
-            f"{evidence.layers.since_text(images.since)}",
+            message=f"input images have a standard deviation of {images.spread:.2g} (median of "
+            f"{images.steps} logged steps) {evidence.layers.since_text(images.since)}",
             since_step=images.since,
             value=images.spread,
             healthy="magnitudes up to 5, standard deviation 0.2 to 1.5",

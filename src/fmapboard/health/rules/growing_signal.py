@@ -13,7 +13,7 @@ from fmapboard.health import effects, thresholds
 from fmapboard.health.evidence import Change, Evidence, is_weighted, stretches
 from fmapboard.health.finding import Finding, rounded
 from fmapboard.health.rule import Rule
-from fmapboard.health.table import HealthRow, call_text
+from fmapboard.health.table import call_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +22,8 @@ class GrowingSignalCheck(Rule):
 
     Why it hurts: each layer amplifies the signal, and the gradients with it.
 
-    Silent: across a normalization; for gates; where the loss starts low and falls; and in front of
-    images of little contrast, which make the first layers' values small.
+    Silent: across a normalization; where the loss starts low and falls; and in front of images of
+    little contrast, which make the first layers' values small.
 
     Example: initial weights ten times those of ``nn.Conv2d``, in five layers.
 
@@ -37,7 +37,6 @@ class GrowingSignalCheck(Rule):
     guess: float = thresholds.LOW_LOSS.value
     kind: ClassVar[str] = "growing_signal"
     group: ClassVar[str] = "exploding"
-    unless: ClassVar[tuple[str, ...]] = ("large_activations", "exploding")
     leads_to: ClassVar[tuple[str, ...]] = effects.anything(after="growing_signal")
 
     def find(self, evidence: Evidence) -> Iterator[Finding]:
@@ -65,12 +64,9 @@ class GrowingSignalCheck(Rule):
 def _growth_over_layers(evidence: Evidence) -> Change | None:
     """The stretch of layers over which the activations grow most."""
     table = evidence.layers
-    sizes = {row.facts.values for row in table.rows}
-    least = min(sizes) if len(sizes) > 1 else 0
     stds = []
     for row, std in zip(table.rows, table.columns["std"][0].tolist(), strict=True):
-        counts = is_weighted(row) and not _is_gate(row, least)
-        stds.append(std if counts else math.nan)
+        stds.append(std if is_weighted(row) else math.nan)
     known = np.flatnonzero(np.isfinite(stds))
     first_layer = table.rows[int(known[0])] if known.size else None
     received = evidence.record.network_input.get(table.steps[0], {}).get("std", 1.0)
@@ -84,8 +80,3 @@ def _growth_over_layers(evidence: Evidence) -> Change | None:
         if most is None or factor > most.factor:
             most = Change(first, last, factor)
     return most
-
-
-def _is_gate(row: HealthRow, least: int) -> bool:
-    """True for kernels of one pixel on the smallest of all maps, of channels squeezed to a gate."""
-    return math.prod((row.facts.kernel_shape or ())[2:]) == 1 and row.facts.values <= least

@@ -21,7 +21,7 @@ class InitialLossCheck(Rule):
     Why it hurts: the network starts out sure of wrong answers, and spends its first steps on
     making them smaller.
 
-    Silent: if step 0 is not logged, and where targets are far away, which has its own rule.
+    Silent: if step 0 is not logged.
 
     Example: a last layer with initial weights 60 times too large.
 
@@ -31,7 +31,6 @@ class InitialLossCheck(Rule):
 
     factor: float = thresholds.INITIAL_LOSS.value
     kind: ClassVar[str] = "initial_loss"
-    unless: ClassVar[tuple[str, ...]] = ("far_targets",)
     leads_to: ClassVar[tuple[str, ...]] = effects.fading()
 
     def find(self, evidence: Evidence) -> Iterator[Finding]:
@@ -46,7 +45,7 @@ class InitialLossCheck(Rule):
                     loss = at_0
                     break
             guessed = math.log(classes)
-            if loss < max(self.factor * guessed, guessed + 1) or not guessed:
+            if loss < max(self.factor * guessed, guessed + 1):
                 continue
             yield Finding(
                 message=f"the loss of the output{quoted(name)} is {loss:.3g} at step 0, with "

@@ -54,4 +54,4 @@ class LossClimbedCheck(Rule):
 
 
 def _is_climbed(output: OutputFacts) -> bool:
-    return output.is_climbed and bool(output.shape)
+    return output.is_climbed

@@ -29,7 +29,6 @@ class NoGradientCheck(Rule):
     least: int = thresholds.LOGGED_STEPS.value
     kind: ClassVar[str] = "no_gradient"
     group: ClassVar[str] = "unchanged_weights"
-    unless: ClassVar[tuple[str, ...]] = ("unchanged_weights", "no_optimizer_step", "zero_rate")
     leads_to: ClassVar[tuple[str, ...]] = effects.fading(after="no_gradient")
 
     def find(self, evidence: Evidence) -> Iterator[Finding]:

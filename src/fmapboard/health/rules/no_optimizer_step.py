@@ -30,7 +30,6 @@ class NoOptimizerStepCheck(Rule):
     least: int = thresholds.UNCHANGED_STEPS.value
     kind: ClassVar[str] = "no_optimizer_step"
     group: ClassVar[str] = "unchanged_weights"
-    unless: ClassVar[tuple[str, ...]] = ("unchanged_weights",)
     leads_to: ClassVar[tuple[str, ...]] = effects.fading()
 
     def find(self, evidence: Evidence) -> Iterator[Finding]:

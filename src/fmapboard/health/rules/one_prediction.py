@@ -36,7 +36,7 @@ class OnePredictionCheck(Rule):
     most: float = thresholds.MOST_FREQUENT.value
     rows: int = thresholds.SORTED_IMAGES.value
     kind: ClassVar[str] = "one_prediction"
-    unless: ClassVar[tuple[str, ...]] = ("sorted_labels", "one_label", "constant_output")
+    unless: ClassVar[tuple[str, ...]] = ("constant_output",)
     leads_to: ClassVar[tuple[str, ...]] = effects.fading(after="one_prediction")
 
     def find(self, evidence: Evidence) -> Iterator[Finding]:
@@ -48,7 +48,7 @@ class OnePredictionCheck(Rule):
             if logged[-1] - logged[0] < thresholds.UPDATE_SPAN.value:
                 continue
             labels = labels_of(steps)
-            if labels is None or len(labels.total) < 2:
+            if labels is None:
                 continue
             most = max(labels.total.values()) / labels.total.total()
             least = max(thresholds.LOGGED_STEPS.value, len(steps) // 2)

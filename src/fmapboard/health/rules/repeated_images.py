@@ -19,8 +19,8 @@ class RepeatedImagesCheck(Rule):
     Why it hurts: images are repeated when the batch is put together, so that there are fewer
     different ones than it seems.
 
-    Silent: for images that are constant at some step, and if all images of the batch are the same.
-    Pairs that a loss compares on purpose have it too, so it is a note.
+    Silent: if all images of the batch are the same. Pairs that a loss compares on purpose have it
+    too, so it is a note.
 
     Example: a cache that returns one image for several indices.
 
@@ -40,11 +40,8 @@ class RepeatedImagesCheck(Rule):
         batches = {step: facts for step, facts in every if (facts.batch or 0) >= 2}
         if len(batches) < self.least:
             return
-        constant: set[int] = set()
-        for facts in batches.values():
-            constant.update(facts.constant_images or ())
         alike = [set(facts.identical_images or ()) for facts in batches.values()]
-        pairs = {pair for pair in set.intersection(*alike) if not constant & set(pair)}
+        pairs = set.intersection(*alike)
         if not pairs:
             return
         places = {index for pair in pairs for index in pair}

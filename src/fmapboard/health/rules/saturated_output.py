@@ -41,7 +41,6 @@ class SaturatedOutputCheck(Rule):
     least: int = thresholds.LOGGED_STEPS.value
     kind: ClassVar[str] = "saturated_output"
     group: ClassVar[str] = "saturated"
-    unless: ClassVar[tuple[str, ...]] = ("saturated",)
     leads_to: ClassVar[tuple[str, ...]] = effects.fading(after="saturated_output")
 
     def find(self, evidence: Evidence) -> Iterator[Finding]:
@@ -93,7 +92,6 @@ class SaturatedOutputCheck(Rule):
         is_near = since is not None or max(last.high, -last.low) >= self.end
         if not is_near:
             return None
-        may_be_critic = last.shape[1:2] in ((), (1,)) and not evidence.has_largest_maps(last)
-        if since is None or may_be_critic:
+        if since is None or last.shape[1:2] in ((), (1,)):  # a single unit may be a critic's
             return lasting(steps, lambda output: output.away >= self.away, self.least)
         return since

@@ -32,7 +32,7 @@ class UnevenUpsamplingCheck(Rule):
         for row in evidence.weighted_layers:
             kernel = (row.facts.kernel_shape or ())[2:]
             stride = row.facts.transposed_stride or ()
-            if len(kernel) != len(stride) or 0 in stride:
+            if len(kernel) != len(stride):
                 continue
             uneven = [size / step for size, step in zip(kernel, stride, strict=True) if size % step]
             if not uneven:

@@ -33,7 +33,7 @@ class UpdatesTooLargeCheck(Rule):
     Attributes:
         high: reported if the median is above it at ``lasting`` logged steps in a row. One step is
             enough before channels die, and before values explode or are not finite; one above half
-            of it among the first four, and none later, if the loss stays or the output is constant.
+            of it among the first four if the loss stays or the output is constant.
         lasting: number of logged steps; of a single weight, the last ones of the run.
         replaced: reported if the median is above it at one of the first four logged steps, in a
             network of six weights or more, or of three if it is above half of ``high`` at another
@@ -89,15 +89,12 @@ class UpdatesTooLargeCheck(Rule):
         first = np.flatnonzero(median[:early] > self.high / 2)
         if median[first].max(initial=0.0) > self._most(weights, len(first)):
             return _from_first_to_last(first)
-        if not (median > self.high / 2).any():
-            return None
         lost = evidence.lost_since
         before = sum(step < (lost or 0) for step in ratios.steps)
         fatal = np.flatnonzero(median[:before] > self.high)
         if fatal.size:
             return _from_first_to_last(fatal)
-        is_first = np.nan_to_num(median).argmax() < early
-        if is_first and first.size and evidence.is_stuck:
+        if first.size and evidence.is_stuck:
             return _from_first_to_last(first)
         return None
 

@@ -53,7 +53,6 @@ class VanishingCheck(Rule):
     ratio: float = thresholds.GRADIENT_RATIO.value
     least: int = thresholds.GRADIENT_RATIO_STEPS.value
     kind: ClassVar[str] = "vanishing"
-    unless: ClassVar[tuple[str, ...]] = ("fading_signal",)
     leads_to: ClassVar[tuple[str, ...]] = effects.fading(after="vanishing")
 
     def find(self, evidence: Evidence) -> Iterator[Finding]:
@@ -98,9 +97,9 @@ class GradientRatios(NamedTuple):
 def gradient_ratios(evidence: Evidence, least: int) -> GradientRatios | None:
     """The gradient per weight of the first layers, divided by that of the last ones.
 
-    None if fewer than four layers of at least 40 weights have gradients, or two of which the first
-    one's is always 0. In a network of linear layers alone three layers are the first ones: two may
-    be queries and keys, which hardly learn at first.
+    None if fewer than four layers have gradients, or two of which the first one's is always 0. In a
+    network of linear layers alone three layers are the first ones: two may be queries and keys,
+    which hardly learn at first.
 
     Args:
         evidence: of the run.
@@ -115,17 +114,15 @@ def gradient_ratios(evidence: Evidence, least: int) -> GradientRatios | None:
     if not rows:
         rows = [row for row in evidence.layers.rows if row.facts.type == "Linear"]
         firsts = thresholds.FIRST_LINEAR_LAYERS.value
-    least_weights = thresholds.LAYER_WEIGHTS.value
     names: list[str] = []
     series: list[Series] = []
     roots: list[float] = []
     for row in rows:
-        weights = math.prod(row.facts.kernel_shape or (least_weights,))
         own = norms.get(f"{row.facts.layer}.weight")
-        if own is not None and weights >= least_weights:
+        if own is not None:
             names.append(row.facts.layer)
             series.append(own)
-            roots.append(math.sqrt(weights))
+            roots.append(math.sqrt(math.prod(row.facts.kernel_shape or ())))
     is_short = len(names) < thresholds.DEEP.value
     if len(names) < 2 or (is_short and series[0].values.any()):
         return None

@@ -29,7 +29,6 @@ class ZeroRateCheck(Rule):
     least: int = thresholds.ZERO_RATE_STEPS.value
     kind: ClassVar[str] = "zero_rate"
     group: ClassVar[str] = "unchanged_weights"
-    unless: ClassVar[tuple[str, ...]] = ("unchanged_weights", "no_optimizer_step")
     leads_to: ClassVar[tuple[str, ...]] = effects.fading()
 
     def find(self, evidence: Evidence) -> Iterator[Finding]:

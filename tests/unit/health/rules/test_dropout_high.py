@@ -16,5 +16,5 @@ def test_dropout_that_leaves_hardly_anything() -> None:
     (found,) = DropoutHighCheck()(record(facts=[TrainingFacts(dropouts={"a": 0.8, "b": 0.8})] * 2))
     assert found.message == "dropout sets 80 % of the values to 0 since step 0: `a`, `b`"
     some, one = TrainingFacts(dropouts={"a": 0.79, "b": 0.8}), TrainingFacts(dropouts={"a": 0.89})
-    for facts in ([some] * 8, [one] * 8, [high], [TrainingFacts(), high], [high, TrainingFacts()]):
+    for facts in ([some] * 8, [one] * 8, [high, TrainingFacts()]):
         assert list(DropoutHighCheck()(record(facts=facts))) == []

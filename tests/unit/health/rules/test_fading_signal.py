@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from check_records import LAST, Rules, gradients, layer, record, statistics
+from check_records import LAST, gradients, layer, record, statistics
 
 from fmapboard.checks import Finding
 from fmapboard.formats.training_facts import OutputFacts, TrainingFacts
-from fmapboard.health.rules import FadingSignalCheck, VanishingCheck
+from fmapboard.health.rules import FadingSignalCheck
 
 FADES = (1.0, 0.1, 0.00099)
 
@@ -71,11 +71,3 @@ def test_an_output_that_starts_near_0(low: float, high: float, *, is_found: bool
     found = FadingSignalCheck()(record(facts=facts, scalars=gradients(1.0)))
     text = "the magnitudes of the output are up to 0.0009 at step 0"
     assert [(one.layer, one.message) for one in found] == [(None, text)] * is_found
-
-
-def test_a_faded_signal_is_the_cause_of_vanishing_gradients() -> None:
-    rows = {f"conv{i}": statistics(*[(-1.0, 1.0, 0.0, std)] * 4) for i, std in enumerate(FADES)}
-    facts = [TrainingFacts(outputs=(OutputFacts("", (8, 10), loss=2.3),))] * LAST
-    run = record(first=rows, facts=facts, scalars=gradients(9e-5))
-    assert [found.kind for found in VanishingCheck()(run)] == ["vanishing"]
-    assert [found.kind for found in Rules("vanishing")(run)] == ["fading_signal"]

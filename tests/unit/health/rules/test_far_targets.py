@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from check_records import Rules, record
+from check_records import record
 from output_facts import OUTPUT, findings_of
 
 from fmapboard.checks import Finding
 from fmapboard.formats.training_facts import OutputFacts, TrainingFacts
-from fmapboard.health.rules import FarTargetsCheck, InitialLossCheck
+from fmapboard.health.rules import FarTargetsCheck
 
 
 def test_targets_far_beyond_all_outputs_at_the_first_steps() -> None:
@@ -28,11 +28,3 @@ def test_targets_far_beyond_all_outputs_at_the_first_steps() -> None:
 
     assert len(at_each(*[far] * 21)) == 1
     assert at_each(*[far] * 20) == at_each(*[far] * 19, OUTPUT, OUTPUT) == []
-
-
-def test_far_targets_are_the_cause_of_a_large_first_loss() -> None:
-    far = replace(OUTPUT, low=0.0, high=1.0, away=20.0, loss=9.0)
-    assert len(findings_of(InitialLossCheck(), *[far] * 5)) == 1
-    assert [found.kind for found in findings_of(Rules("initial_loss"), *[far] * 5)] == [
-        "far_targets"
-    ]

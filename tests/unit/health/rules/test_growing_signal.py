@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 from check_records import LAST, from_step, layer, record
 
@@ -48,17 +46,6 @@ def test_only_layers_without_a_normalization_between_them_are_compared() -> None
     parts = [*layers[:1], layer(1, followed_by=("GroupNorm",)), *layers[2:]]
     (found,) = GrowingSignalCheck()(record(parts, columns=later))
     assert "from `conv2` to `conv5`" in found.message
-
-
-def test_gates_on_pooled_maps_are_no_part_of_the_signals_way() -> None:
-    def found(pooled: Sequence[int], kernel: tuple[int, int]) -> list[Finding]:
-        layers = [layer(i, kernel_shape=(16, 64, *kernel)) for i in range(6)]
-        columns = {"std": {5: [70.0] * LAST}, "values": {n: [16.0] * LAST for n in pooled}}
-        return list(GrowingSignalCheck()(record(layers, columns=columns)))
-
-    assert found([5], (1, 1)) == []
-    for pooled, kernel in (([2], (1, 1)), ([5], (3, 3)), (range(6), (1, 1))):
-        assert [one.layer for one in found(pooled, kernel)] == ["conv5"]
 
 
 def test_images_of_little_contrast_are_no_fault_of_the_initial_weights() -> None:

@@ -30,4 +30,4 @@ def test_identical_images_are_not_reported_as_repeated_too() -> None:
 def test_constant_images_are_not_reported_as_identical_too() -> None:
     pairs = ((0, 1), (0, 2), (0, 3))
     black = replace(LOOP, constant_images=(0, 1, 2, 3), identical_images=pairs)
-    assert findings_at(Rules("identical_images"), *[black] * 8) == []
+    assert findings_at(IdenticalImagesCheck(), *[black] * 8) == []

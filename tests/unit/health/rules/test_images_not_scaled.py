@@ -11,7 +11,7 @@ from image_numbers import BYTES
 from loop_facts import LOOP
 
 from fmapboard.formats.training_facts import OutputFacts
-from fmapboard.health.rules import FlatImagesCheck, ImagesNotScaledCheck
+from fmapboard.health.rules import ImagesNotScaledCheck
 
 
 def test_large_images_that_the_network_scales_itself_are_silent() -> None:
@@ -53,13 +53,6 @@ def test_images_with_large_values(largest: float, spread: float, *, is_found: bo
     assert [found.kind for found in ImagesNotScaledCheck()(run)] == ["images_not_scaled"] * is_found
     found = Rules("input_scale")(run)
     assert [one.kind for one in found] == ["images_not_scaled"] * is_found
-
-
-def test_wide_images_with_little_contrast_are_not_called_flat_too() -> None:
-    wide = {"minimum": 100.0, "maximum": 110.0, "mean": 105.0, "std": 3.0}
-    run = record(inputs=wide, columns={"std": {0: [9.0] * LAST}})
-    assert [found.kind for found in FlatImagesCheck()(run)] == ["flat_images"]
-    assert [found.kind for found in Rules("input_scale")(run)] == ["images_not_scaled"]
 
 
 @pytest.mark.parametrize(

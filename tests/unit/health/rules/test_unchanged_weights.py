@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from check_records import LAST, STEPS, Rules
-from loop_facts import LOOP, STEPPED, findings_at, only_finding
+from check_records import STEPS
+from loop_facts import LOOP, findings_at, only_finding
 
 from fmapboard.formats.training_facts import Unchanged
-from fmapboard.health.rules import NoGradientCheck, UnchangedWeightsCheck
+from fmapboard.health.rules import UnchangedWeightsCheck
 
 
 def test_weights_unchanged_over_three_applied_steps() -> None:
@@ -35,11 +35,3 @@ def test_a_bias_and_a_weight_without_a_gradient_may_stay_as_they_are() -> None:
     assert findings_at(UnchangedWeightsCheck(), still, **zero) == []
     nonzero = {"gradient_norm/conv.weight": [0.0, 1e-3]}
     assert len(findings_at(UnchangedWeightsCheck(), still, **nonzero)) == 1
-
-
-def test_unchanged_weights_come_before_layers_that_are_cut_off() -> None:
-    alone = replace(STEPPED, no_gradient=("conv1.weight",))
-    both = replace(alone, unchanged={"conv2.weight": Unchanged(3, 0)})
-    found = findings_at(Rules("unchanged_weights"), *[both] * LAST)
-    assert [(one.kind, one.class_) for one in found] == [("unchanged_weights", "warning")]
-    assert findings_at(NoGradientCheck(), *[both] * LAST)
