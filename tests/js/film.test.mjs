@@ -2,18 +2,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
-  BELOW,
-  CAPTION,
+  FILM_CAPTION as CAPTION,
+  corner,
   filmHit,
   filmLayout,
   loadingOrder,
   rowAt,
   rowTopOf,
-  visibleBands,
-  visibleColumns,
-} from "../../src/fmapboard/plugin/static/picture/film_paint.js";
+  visibleSteps,
+} from "../../src/fmapboard/plugin/static/picture/layouts.js";
+import { BELOW } from "../../src/fmapboard/plugin/static/picture/painter.js";
 import { BORDER } from "../../src/fmapboard/plugin/static/picture/canvas.js";
-import { colours, mapPixels, shrunkRow } from "../../src/fmapboard/plugin/static/picture/paint.js";
+import { colours, mapPixels, shrunkRow } from "../../src/fmapboard/plugin/static/picture/pixels.js";
 import {
   farFrom,
   faultAt,
@@ -197,8 +197,8 @@ test("the colour bar of a channel says which steps its scale leaves out", () => 
 
 test("strips of other sizes are scrolled to the same channel", () => {
   const [small, large] = [
-    { rowTop: 40, rowHeight: 100 },
-    { rowTop: 80, rowHeight: 300 },
+    { top: 40, cellHeight: 100 },
+    { top: 80, cellHeight: 300 },
   ].map((of) => /** @type {any} */ (of));
   const other = (/** @type {number} */ top) => rowTopOf(large, rowAt(small, top));
   assert.deepEqual([0, 20, 40, 90, 240].map(other), [0, 40, 80, 230, 680]);
@@ -258,11 +258,11 @@ const REQUEST = {
 
 test("200 steps: only the visible columns are loaded, and a few ahead", () => {
   const of = filmLayout(REQUEST);
-  assert.equal(of.columnWidth, 104);
-  const [first, last] = visibleColumns(of, 1040, 1000);
-  assert.deepEqual([first, last], [10, 19]);
-  assert.deepEqual(loadingOrder(first, last, 200, 2).slice(9), [19, 9, 20, 8]);
-  assert.deepEqual(loadingOrder(0, 2, 3, 2), [0, 1, 2]);
+  assert.equal(of.cellWidth, 104);
+  const shown = visibleSteps(of, { top: 0, left: 1040, width: 1000, height: 600 });
+  assert.deepEqual(shown, [10, 11, 12, 13, 14, 15, 16, 17, 18]);
+  assert.deepEqual(loadingOrder(shown, 200, 2).slice(9), [19, 9, 20, 8]);
+  assert.deepEqual(loadingOrder([0, 1], 3, 2), [0, 1, 2]);
 });
 
 test("frames fit the window with several steps in view, and labels do not overlap", () => {
@@ -271,30 +271,38 @@ test("frames fit the window with several steps in view, and labels do not overla
   assert.equal(filmLayout({ ...auto, count: 2 }).tileWidth, 192);
   assert.equal(filmLayout({ ...auto, windowHeight: 200 }).tileWidth, 64);
   const flat = filmLayout({ ...REQUEST, tile: 24, hasKernels: true });
-  assert.ok(flat.rowHeight >= 16 + 50 + 45);
+  assert.ok(flat.cellHeight >= 16 + 50 + 45);
 });
 
 test("a point of the strip is a step, a channel, and a place in its map", () => {
   const of = filmLayout(REQUEST);
-  const at = filmHit(of, of.gutter + 104 * 7 + 48, of.rowTop + of.rowHeight + 24);
+  const at = filmHit(of, of.left + 104 * 7 + 48, of.top + of.cellHeight + 24);
   assert.deepEqual(at, { column: 7, row: 1, u: 0.5, v: 0.25 });
-  assert.equal(filmHit(of, of.gutter - 1, of.rowTop), null);
-  assert.equal(filmHit(of, of.gutter, 5)?.row, null);
+  assert.equal(filmHit(of, of.left - 1, of.top), null);
+  assert.equal(filmHit(of, of.left, 5)?.row, null);
 });
 
 test("a strip alone is wrapped to the window, with frames that let all bands be seen if possible", () => {
   const of = filmLayout({ ...REQUEST, wraps: true });
-  assert.deepEqual([of.across, of.bands], [8, 25]);
-  assert.deepEqual(visibleBands(of, of.height * 3 + 1, of.height), [3, 5]);
-  assert.deepEqual(visibleBands(of, of.height * 24, 5000), [24, 25]);
-  const y = of.height * 2 + of.rowTop + of.rowHeight + 24;
-  const at = filmHit(of, of.gutter + 104 * 7 + 48, y);
+  assert.deepEqual([of.columns, of.bands], [8, 25]);
+  const { bandHeight: height, steps } = of;
+  const places = (/** @type {number} */ top, /** @type {number} */ high) =>
+    visibleSteps(of, { top, width: 1000, height: high });
+  assert.deepEqual(
+    places(height * 3 + 1, height),
+    [...Array(16).keys()].map((i) => 24 + i),
+  );
+  assert.deepEqual(places(height * 24, 5000), [192, 193, 194, 195, 196, 197, 198, 199]);
+  assert.equal(corner(of, 4 * 8).top, height + of.top, "four channels, then the next band");
+  assert.deepEqual([of.height, steps], [25 * height, 200]);
+  const y = height * 2 + of.top + of.cellHeight + 24;
+  const at = filmHit(of, of.left + 104 * 7 + 48, y);
   assert.deepEqual(at, { column: 23, row: 1, u: 0.5, v: 0.25 });
-  assert.equal(filmHit(of, of.gutter + 104 * 8, y), null, "right of the last place");
+  assert.equal(filmHit(of, of.left + 104 * 8, y), null, "right of the last place");
   const few = { ...REQUEST, wraps: true, rows: 1, tile: 0, count: 12, windowHeight: 700 };
-  const { across, bands, tileWidth, height } = filmLayout(few);
-  assert.deepEqual([across, bands, tileWidth], [6, 2, 128]);
-  assert.ok(bands * height <= 700);
+  const { columns, bands, tileWidth, height: whole } = filmLayout(few);
+  assert.deepEqual([columns, bands, tileWidth], [6, 2, 128]);
+  assert.ok(whole <= 700);
   assert.equal(filmLayout({ ...few, count: 200 }).tileWidth, 96, "as without wrapping");
 });
 

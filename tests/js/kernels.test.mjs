@@ -10,11 +10,7 @@ import {
   planeOf,
   readKernels,
 } from "../../src/fmapboard/plugin/static/server/kernels.js";
-import {
-  corner,
-  hit,
-  kernelLayout,
-} from "../../src/fmapboard/plugin/static/picture/tile_layout.js";
+import { corner, hit, kernelLayout } from "../../src/fmapboard/plugin/static/picture/layouts.js";
 import { cellsOf } from "../../src/fmapboard/plugin/static/model/kernel_scene.js";
 import { stored } from "../../src/fmapboard/plugin/static/server/palettes.js";
 

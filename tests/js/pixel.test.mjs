@@ -9,7 +9,7 @@ import {
   pointWithin,
   toEntries,
 } from "../../src/fmapboard/plugin/static/model/state.js";
-import { channelsAt } from "../../src/fmapboard/plugin/static/picture/point.js";
+import { channelsAt } from "../../src/fmapboard/plugin/static/picture/crosshair.js";
 
 /** @typedef {import("../../src/fmapboard/plugin/static/model/value_scale.js").Side} Side */
 

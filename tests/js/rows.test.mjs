@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { FORMAT, decodeMaps } from "../../src/fmapboard/plugin/static/server/decode.js";
 import { planesOf, valueAt } from "../../src/fmapboard/plugin/static/server/decode.js";
 import { sketches } from "../../src/fmapboard/plugin/static/model/channel_order.js";
-import { lay } from "../../src/fmapboard/plugin/static/picture/paint.js";
+import { lay } from "../../src/fmapboard/plugin/static/picture/pixels.js";
 import { buildScene } from "../../src/fmapboard/plugin/static/model/scene.js";
 import {
   ROW_SHARE,
@@ -12,7 +12,7 @@ import {
   hit,
   layout,
   visible,
-} from "../../src/fmapboard/plugin/static/picture/tile_layout.js";
+} from "../../src/fmapboard/plugin/static/picture/layouts.js";
 import { START } from "../../src/fmapboard/plugin/static/model/state.js";
 import { positionText } from "../../src/fmapboard/plugin/static/picture/captions.js";
 import { profile } from "../../src/fmapboard/plugin/static/view/channel.js";
@@ -115,7 +115,10 @@ test("a point is mapped to channel, side and position, and to nothing outside th
 test("only rows inside the window are visible", () => {
   const of = layout({ ...REQUEST, count: 2048 });
   const { top } = corner(of, 100);
-  assert.deepEqual(visible(of, top, top + 3 * of.tileHeight - 1), [100, 103]);
+  assert.deepEqual(
+    visible(of, { top, width: 700, height: 3 * of.tileHeight - 1 }),
+    [100, 101, 102],
+  );
 });
 
 test("a row is drawn with different factors for width and height", () => {

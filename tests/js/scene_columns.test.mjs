@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { differenceRange } from "../../src/fmapboard/plugin/static/picture/captions.js";
-import { stretched } from "../../src/fmapboard/plugin/static/picture/paint.js";
+import { stretched } from "../../src/fmapboard/plugin/static/picture/pixels.js";
 import {
   columnIndex,
   differencePeaks,

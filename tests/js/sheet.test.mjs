@@ -7,13 +7,13 @@ import { test } from "node:test";
 import { pageOf } from "../../src/fmapboard/plugin/static/server/health.js";
 import { MARK } from "../../src/fmapboard/plugin/static/server/palettes.js";
 import {
-  GAP,
-  LEAST,
+  SHEET_GAP as GAP,
+  SHEET_LEAST as LEAST,
   fits,
   sheetLayout,
   thinned,
-  wholeMark,
-} from "../../src/fmapboard/plugin/static/picture/sheet.js";
+} from "../../src/fmapboard/plugin/static/picture/layouts.js";
+import { wholeMark } from "../../src/fmapboard/plugin/static/picture/sheet_tiles.js";
 
 const range = (/** @type {number} */ n) => Array.from({ length: n }, (_, i) => i * 10);
 const page = { width: 1300, height: 700, onsets: [] };

@@ -222,13 +222,13 @@ export function kernelStep(history, step, kept) {
   return i >= 0 && steps[i] <= step ? steps[i] : null;
 }
 
-/** True if a map of the layer has large values, or not finite ones, at a step. @param {History} history @param {number} step */
+/** True if a map of the layer has large values at a step. @param {History} history @param {number} step */
 function hasLargeMaps({ steps, arrays }, step) {
   const i = steps.indexOf(step);
   const codes = arrays["feature_maps.code"];
   const width = codes?.shape[1] ?? 0;
   const own = codes?.values.subarray(i * width, (i + 1) * width);
-  return own?.some((code) => code >= CODE.LARGE) ?? false;
+  return own?.some((code) => code === CODE.LARGE) ?? false;
 }
 
 /**

@@ -3,12 +3,11 @@
 
 import { columnOf, flags, isDifference, loudest } from "../model/scene.js";
 import { inWordsOf, short, ticks } from "../model/words.js";
-import { write } from "./canvas.js";
 import { once } from "../server/cache.js";
 import { valueAt } from "../server/decode.js";
 import { LEGEND } from "../server/palettes.js";
 
-/** @import {MapsScene, Part, StateMark} from "../model/scene.js" */
+/** @import {MapsScene, Part} from "../model/scene.js" */
 /** @import {Maps} from "../server/decode.js" */
 
 /** False if no value of the batch was finite. @param {Maps} maps @param {string} role @param {number} channel */
@@ -87,19 +86,6 @@ export const marksIn = once((/** @type {MapsScene} */ scene) => {
   }
   return found;
 });
-
-/**
- * A fault's colour and its word, as far as there is space; `squeezes` the brief one into too little.
- * @param {CanvasRenderingContext2D} context @param {StateMark} fault @param {number} left
- * @param {number} top @param {number} available CSS px @param {string} colour @param {boolean} squeezes
- */
-export function badge(context, fault, left, top, available, colour, squeezes = false) {
-  context.fillStyle = fault.colour;
-  context.fillRect(left, top + 2, 8, 8);
-  const fits = (/** @type {string} */ text) => context.measureText(text).width + 12 <= available;
-  const text = [fault.word, fault.brief].find(fits) ?? (squeezes ? fault.brief : "");
-  write(context, text, left + 12, top, colour, "left", squeezes ? available - 12 : undefined);
-}
 
 // Chooses the labels below a colour bar so that none touches another.
 

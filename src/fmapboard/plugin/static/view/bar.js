@@ -12,7 +12,7 @@ import * as states from "../model/state.js";
 import { GLOSSARY, explanation } from "../model/terms.js";
 import { callName, counted, inWordsOf, runText, stepText } from "../model/words.js";
 import { prepare, runColour, theme } from "../picture/canvas.js";
-import { ROW_SHARE } from "../picture/tile_layout.js";
+import { ROW_SHARE } from "../picture/layouts.js";
 import { FAULT_COLOURS } from "../server/palettes.js";
 import { indexOf, keptText } from "../server/steps.js";
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/preact_htm.js";

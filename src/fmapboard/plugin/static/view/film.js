@@ -8,7 +8,8 @@ import { changed as changedColumn, moved } from "../model/state.js";
 import { counted, deadWord, short, stepText, wordOf } from "../model/words.js";
 import { prepare, theme } from "../picture/canvas.js";
 import { positionText, valueText } from "../picture/captions.js";
-import * as picture from "../picture/film_paint.js";
+import * as picture from "../picture/film_tiles.js";
+import * as layouts from "../picture/layouts.js";
 import { pictureOf, valueAt } from "../server/decode.js";
 import { badMark } from "../server/palettes.js";
 import { indexOf, keptFrom } from "../server/steps.js";
@@ -20,7 +21,7 @@ import { saveFilm } from "./save.js";
 /** @import {App} from "../app.js" */
 /** @import {Strip} from "../model/film.js" */
 /** @import {Model} from "../model/look.js" */
-/** @import {FilmLayout, FilmRequest} from "../picture/film_paint.js" */
+/** @import {FilmLayout, FilmRequest} from "../picture/layouts.js" */
 
 /** @typedef {Pick<Strip, "history"|"steps"|"words"|"unit">} Steps */
 
@@ -157,7 +158,7 @@ function layoutIn(model, of, request) {
   const scene = model.scene?.kind === "maps" ? model.scene : null;
   const near = scene?.question.key === of.layer.key ? scene.a.planes : null;
   const planes = of.frame(known)?.side?.planes ?? near;
-  return picture.filmLayout({
+  return layouts.filmLayout({
     ...request,
     ...{ hasInput: of.hasInput, hasMaps: of.hasMaps, hasKernels: of.hasKernels },
     count: of.steps.length,
@@ -166,6 +167,11 @@ function layoutIn(model, of, request) {
     mapWidth: planes?.width ?? 1,
     isSequence: planes?.height === 1 && planes.width > 1,
   });
+}
+
+/** The first cell of a step. @param {FilmLayout} of @param {number} step */
+function stepCell({ columns, perBand }, step) {
+  return Math.floor(step / columns) * perBand * columns + (step % columns);
 }
 
 /** @param {{app: App, model: Model}} props */
@@ -291,7 +297,7 @@ export function Film({ app, model }) {
 
 /**
  * What others do with a strip.
- * @typedef {{wanted: () => number[], pointedAt: () => ReturnType<typeof picture.filmHit>,
+ * @typedef {{wanted: () => number[], pointedAt: () => ReturnType<typeof layouts.filmHit>,
  *   scrolledTo: () => Scrolled|null, follow: (to: Scrolled) => void, hasFocus: () => boolean,
  *   tile: () => number}} PaneActs
  */
@@ -328,20 +334,11 @@ function Pane({ model, strip, wraps, acts, scrolled, pointed, open }) {
     held.current = placed;
     const sheet = /** @type {HTMLElement} */ (canvas.parentElement);
     sheet.style.width = wraps ? "" : `${Math.max(placed.width, 1)}px`;
-    sheet.style.height = `${Math.max(placed.height * placed.bands, 1)}px`;
+    sheet.style.height = `${Math.max(placed.height, 1)}px`;
     const look = { ...theme(), palette: colours };
     const context = prepare(canvas, width, height);
-    if (!wraps) {
-      picture.paintFilm(context, strip, placed, { left, top, width, height, ratio, hovered }, look);
-      return;
-    }
-    context.fillStyle = look.background;
-    context.fillRect(0, 0, width, height);
-    const [first, last] = picture.visibleBands(placed, top, height);
-    const how = { ratio, hovered };
-    for (let at = first; at < last; at += 1) {
-      picture.paintBand(context, strip, placed, at, at * placed.height - top, how, look);
-    }
+    const where = { left, top, width, height, ratio, hovered };
+    picture.paintFilm(context, strip, placed, where, look);
   }
   const canvas = useCanvas(paint, [strip, hovered]);
   const paintAgain = () => void (canvas.current && paint(canvas.current));
@@ -350,13 +347,9 @@ function Pane({ model, strip, wraps, acts, scrolled, pointed, open }) {
   function wanted() {
     const [{ current: placed }, { current: element }] = [held, scroller];
     if (!placed || !element) return [];
-    const { across, count } = placed;
-    const [first, last] = wraps
-      ? picture
-          .visibleBands(placed, element.scrollTop, element.clientHeight)
-          .map((at) => at * across)
-      : picture.visibleColumns(placed, element.scrollLeft, element.clientWidth);
-    return picture.loadingOrder(first, Math.min(last, count), count, AHEAD);
+    const { scrollTop: top, scrollLeft: left, clientWidth: width, clientHeight: height } = element;
+    const shown = layouts.visibleSteps(placed, { top, left, width, height });
+    return layouts.loadingOrder(shown, placed.steps, AHEAD);
   }
 
   /** The column and row under the pointer, or null. @param {MouseEvent|null} event */
@@ -365,9 +358,9 @@ function Pane({ model, strip, wraps, acts, scrolled, pointed, open }) {
     if (!placed || !element || !event || !canvas.current) return null;
     const box = canvas.current.getBoundingClientRect();
     const x = event.clientX - box.left;
-    if (x < placed.gutter || x >= box.width) return null;
+    if (x < placed.left || x >= box.width) return null;
     const y = event.clientY - box.top + element.scrollTop;
-    return picture.filmHit(placed, x + element.scrollLeft, y);
+    return layouts.filmHit(placed, x + element.scrollLeft, y);
   }
 
   /** What is under the pointer now; null without a pointer on this strip. */
@@ -401,13 +394,12 @@ function Pane({ model, strip, wraps, acts, scrolled, pointed, open }) {
   function revealStep() {
     const [{ current: placed }, { current: element }] = [held, scroller];
     if (!placed || !element || strip.opensAt < 0) return;
-    if (wraps) {
-      const top = Math.floor(strip.opensAt / placed.across) * placed.height;
-      reveal(element, "Top", top, top + Math.min(placed.height, element.clientHeight));
-    } else {
-      const left = picture.columnLeft(placed, strip.opensAt);
-      const wide = Math.min(placed.columnWidth, element.clientWidth - placed.gutter - 8);
-      reveal(element, "Left", left - placed.gutter - 8, left + wide + 8);
+    const { left, top } = layouts.corner(placed, stepCell(placed, strip.opensAt));
+    const high = Math.min(placed.bandHeight, element.clientHeight);
+    if (wraps) reveal(element, "Top", top - placed.top, top - placed.top + high);
+    else {
+      const wide = Math.min(placed.cellWidth, element.clientWidth - placed.left - 8);
+      reveal(element, "Left", left - placed.left - 8, left + wide + 8);
     }
     paintAgain();
   }
@@ -416,9 +408,9 @@ function Pane({ model, strip, wraps, acts, scrolled, pointed, open }) {
   function scrolledTo() {
     const [{ current: placed }, { current: element }] = [held, scroller];
     if (!placed || !element) return null;
-    const columns = element.scrollLeft / placed.columnWidth;
+    const columns = element.scrollLeft / placed.cellWidth;
     const i = Math.min(Math.floor(columns), strip.steps.length - 1);
-    const row = picture.rowAt(placed, element.scrollTop);
+    const row = layouts.rowAt(placed, element.scrollTop);
     return { step: strip.steps[i], rest: columns - i, row };
   }
 
@@ -426,8 +418,8 @@ function Pane({ model, strip, wraps, acts, scrolled, pointed, open }) {
   function follow({ step, rest, row }) {
     const [{ current: placed }, { current: element }] = [held, scroller];
     if (!placed || !element) return;
-    const left = Math.round((indexOf(strip.steps, step) + rest) * placed.columnWidth);
-    const top = Math.round(picture.rowTopOf(placed, row));
+    const left = Math.round((indexOf(strip.steps, step) + rest) * placed.cellWidth);
+    const top = Math.round(layouts.rowTopOf(placed, row));
     if (isAt(left, top)) return;
     const { scrollLeft, scrollTop } = element;
     element.scrollTo(left, top);

@@ -7,10 +7,9 @@ import { columnOf, isDifference, partName } from "../model/scene.js";
 import { short } from "../model/words.js";
 import { prepare, theme } from "../picture/canvas.js";
 import { faultOf, positionText, rangeText, valueText } from "../picture/captions.js";
-import { paintGrid } from "../picture/grid_paint.js";
-import { paintKernels, weightRange } from "../picture/kernel_paint.js";
-import { gridCrosshairs } from "../picture/point.js";
-import { ROW_SHARE, corner, hit, kernelLayout, layoutFor } from "../picture/tile_layout.js";
+import { paintKernels, weightRange } from "../picture/kernel_tiles.js";
+import { ROW_SHARE, corner, hit, kernelLayout, layoutFor } from "../picture/layouts.js";
+import { paintMaps } from "../picture/map_tiles.js";
 import { valueAt } from "../server/decode.js";
 import { kernelsOf, outputChannels } from "../server/kernels.js";
 import { within } from "../server/steps.js";
@@ -21,7 +20,7 @@ import { Painted, useCanvas } from "./hooks.js";
 /** @import {App, Model} from "../app.js" */
 /** @import {KernelCells} from "../model/kernel_scene.js" */
 /** @import {MapsScene, Part} from "../model/scene.js" */
-/** @import {Layout} from "../picture/tile_layout.js" */
+/** @import {Layout} from "../picture/layouts.js" */
 
 const HELP =
   "Channels of the layer. The up and down arrows move by a row, brackets by a channel, Enter opens a channel.";
@@ -56,10 +55,8 @@ export function Grid({ app, model, hovered, hover }) {
     sheet.style.width = layout.width > width ? `${layout.width}px` : "";
     const marks = { selected: state.channel, hovered, chosen: state.channels };
     const where = { top, left, width, height, ratio, ...marks };
-    if (maps) {
-      paintGrid(context, maps, layout, where, look);
-      gridCrosshairs(context, maps, layout, where, state.pixel);
-    } else if (kernels) paintKernels(context, kernels, layout, where, look);
+    if (maps) paintMaps(context, maps, layout, where, look, state.pixel);
+    else if (kernels) paintKernels(context, kernels, layout, where, look);
   }
   const canvas = useCanvas(paint, [model, hovered]);
 
@@ -204,7 +201,7 @@ export function reading(scene, part, channel, y, x) {
 
 // Kernels in words, and those of the open output channel enlarged, with their numbers.
 
-/** @typedef {ReturnType<typeof import("../picture/tile_layout.js").hit>} Hit */
+/** @typedef {ReturnType<typeof import("../picture/layouts.js").hit>} Hit */
 
 /** The kernel, position and weight under the pointer. @param {KernelCells} grid @param {NonNullable<Hit>} at */
 function describeKernel(grid, at) {

@@ -8,7 +8,9 @@ import { explanation } from "../model/terms.js";
 import { callName, counted, inWordsOf, kindOf, runText, stepText, wordOf } from "../model/words.js";
 import { prepare, runColour } from "../picture/canvas.js";
 import { faultOf } from "../picture/captions.js";
-import { fits, frame } from "../picture/sheet.js";
+import { fits } from "../picture/layouts.js";
+import { drawLine } from "../picture/painter.js";
+import { frameOf } from "../picture/sheet_tiles.js";
 import { html, useLayoutEffect, useRef, useState } from "../vendor/preact_htm.js";
 import { HealthKey, HealthMap } from "./cells.js";
 import { Kept, Painted } from "./hooks.js";
@@ -111,6 +113,9 @@ export function showsPictures(front, state) {
   return state.front === "auto" ? fits(window.innerWidth - 2 * MARGIN) : state.front === "pictures";
 }
 
+/** Of a frame in the legend, CSS px. */
+const BOX = { left: 4, top: 4, width: 8, height: 8 };
+
 /** What frames, empty cells and red steps mean. @param {{health: Health, begins: boolean, isDifference: boolean}} props */
 function Frames({ health, begins, isDifference }) {
   const present = Object.values(CODE).filter((code) => tableOf(health).present.has(code));
@@ -120,7 +125,7 @@ function Frames({ health, begins, isDifference }) {
       ${[...kinds].reverse().map(([kind, code]) => {
         if (!kind) return null;
         const paint = (/** @type {HTMLCanvasElement} */ canvas) =>
-          frame(prepare(canvas, 22, 16), 4, 4, 8, kind);
+          drawLine(prepare(canvas, 22, 16), frameOf(kind), BOX);
         const { word, what } = STATES[code];
         return html`
           <li key=${kind} title=${what}>

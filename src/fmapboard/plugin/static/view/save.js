@@ -9,10 +9,10 @@ import { isDifference } from "../model/scene.js";
 import { stepsText } from "../model/value_scale.js";
 import { counted, runText, short, stepText } from "../model/words.js";
 import { prepare, theme, write } from "../picture/canvas.js";
-import { paintBand } from "../picture/film_paint.js";
-import { paintGrid } from "../picture/grid_paint.js";
-import { paintKernels } from "../picture/kernel_paint.js";
-import { layoutFor } from "../picture/tile_layout.js";
+import { paintFilm } from "../picture/film_tiles.js";
+import { paintKernels } from "../picture/kernel_tiles.js";
+import { layoutFor } from "../picture/layouts.js";
+import { paintMaps } from "../picture/map_tiles.js";
 import { css, ramp } from "../server/palettes.js";
 import { captionTexts, controlText, effectText, headingText } from "./attribution.js";
 import { kernelBars } from "./head.js";
@@ -20,7 +20,7 @@ import { kernelBars } from "./head.js";
 /** @import {FilmSource, Strip} from "../model/film.js" */
 /** @import {Model} from "../model/look.js" */
 /** @import {MapsScene} from "../model/scene.js" */
-/** @import {FilmLayout} from "../picture/film_paint.js" */
+/** @import {FilmLayout} from "../picture/layouts.js" */
 /** @import {BarFacts} from "./head.js" */
 
 /** Widths of a picture and of a film strip, and the margin, px. */
@@ -119,7 +119,7 @@ export async function savePicture(model) {
   const below = prepare(inner, width, height, 1);
   const where = { top: 0, width, height, ratio: 1, selected: null, hovered: null };
   const colours = { ...look, palette: state.colours };
-  if (isMaps) paintGrid(below, scene, placed, where, colours);
+  if (isMaps) paintMaps(below, scene, placed, where, colours);
   else paintKernels(below, scene.grid, placed, where, colours);
   context.drawImage(inner, 0, head);
   return offer(canvas, name);
@@ -229,13 +229,13 @@ export async function saveFilm({ state }, strips, source, layout, tell) {
     return strips.map((strip) => layout(strip, of));
   };
   let all = laidOut();
-  const heightOf = (/** @type {FilmLayout} */ of) => FILM_HEAD + Math.ceil(of.height) * of.bands;
+  const heightOf = (/** @type {FilmLayout} */ of) => FILM_HEAD + Math.ceil(of.height);
   const height = () => all.reduce((sum, of) => sum + heightOf(of), 0);
   while (tile > 8 && (height() > MAX_SIDE || height() * FILM_WIDTH > MAX_PIXELS)) {
     tile /= 2;
     all = laidOut();
   }
-  const widths = all.map(({ gutter, across, columnWidth }) => gutter + across * columnWidth + 8);
+  const widths = all.map(({ left, columns, cellWidth }) => left + columns * cellWidth + 8);
   const width = Math.ceil(Math.max(700, ...widths));
   const { canvas, context, look, say, title } = blank(width, height());
   const colours = { ...look, palette: state.colours };
@@ -251,17 +251,17 @@ export async function saveFilm({ state }, strips, source, layout, tell) {
     const span = `${stepText(steps[0])} to ${stepText(steps[steps.length - 1])}`;
     const shown = `${ROLE_NAMES[role]} of sample ${sample} at ${counted(steps.length, `kept ${unit}`)}`;
     say(`${shown}, ${span} · ${scale}`, MARGIN, top + 42);
-    for (let at = 0; at < all[k].bands; at += 1) {
-      const first = at * all[k].across;
-      const band = [...steps.keys()].slice(first, first + all[k].across);
+    const placed = all[k];
+    for (let first = 0; first < steps.length; first += placed.columns) {
+      const band = [...steps.keys()].slice(first, first + placed.columns);
       tell(`Loading ${unit} ${first + 1} of ${steps.length}…`);
       if (!(await source.load(strip, band))) return "Not saved: the film strip was left";
-      const y = top + FILM_HEAD + at * Math.ceil(all[k].height);
-      const [film, how] = [
-        { ...strip, current: -1 },
-        { ratio: 1, hovered: null },
-      ];
-      paintBand(context, film, all[k], at, y, how, colours);
+      const from = (first / placed.columns) * placed.bandHeight;
+      const where = { top: from, width, height: placed.bandHeight, ratio: 1 };
+      const painted = new OffscreenCanvas(1, 1);
+      const below = prepare(painted, width, Math.ceil(placed.bandHeight), 1);
+      paintFilm(below, { ...strip, current: -1 }, placed, where, colours);
+      context.drawImage(painted, 0, top + FILM_HEAD + Math.round(from));
     }
     top += heightOf(all[k]);
   }

@@ -5,7 +5,8 @@ import { middle } from "../model/compare.js";
 import { KINDS, cellLines, numbersOf } from "../model/health_states.js";
 import * as words from "../model/words.js";
 import { prepare, theme } from "../picture/canvas.js";
-import { GAP, paintPage, sheetLayout } from "../picture/sheet.js";
+import { SHEET_GAP as GAP, pageLayout, sheetLayout } from "../picture/layouts.js";
+import { paintPage } from "../picture/sheet_tiles.js";
 import { keptFrom } from "../server/steps.js";
 import { html, useLayoutEffect, useRef, useState } from "../vendor/preact_htm.js";
 import { Cells, themeName } from "./cells.js";
@@ -15,7 +16,7 @@ import { Painted } from "./hooks.js";
 /** @import {App} from "../app.js" */
 /** @import {Front} from "../model/front.js" */
 /** @import {Box} from "../picture/canvas.js" */
-/** @import {SheetLayout} from "../picture/sheet.js" */
+/** @import {SheetLayout} from "../picture/layouts.js" */
 /** @import {Pass} from "../server/cache.js" */
 /** @import {Health, HealthLayer, SheetInput, SheetPage} from "../server/health.js" */
 /** @import {Cell} from "./cells.js" */
@@ -250,8 +251,9 @@ function Rows({ sheet, i, page, palette, ratio }) {
     return KINDS[health.cells.codes[at]] ?? null;
   };
   const paint = (/** @type {HTMLCanvasElement} */ canvas) => {
-    const context = prepare(canvas, layout.steps.length * pitch, page.rows.length * pitch);
-    paintPage(context, page, layout.side, palette, stateOf, { ...theme(), ratio });
+    const placed = pageLayout(layout, page.rows.length);
+    const context = prepare(canvas, placed.width, placed.height);
+    paintPage(context, page, placed, stateOf, { ...theme(), palette }, ratio);
   };
   const when = [sheet, page, palette, ratio, themeName(), words.deadWord()];
   return html`

@@ -107,25 +107,21 @@ export function stretched(pixels, from, height, width) {
 }
 
 /**
- * Packed colours row by row, `width` map px, the place in CSS px, and the device px per map px.
- * @typedef {{pixels: Uint32Array, width: number, left: number, top: number, across: number, down: number}} Tile
- */
-
-/**
- * Paints the tiles of a window; what is drawn over them has CSS px.
+ * Paints the pixels of tiles on a background; what is drawn over them has CSS px.
  * @param {CanvasRenderingContext2D} context of a canvas of `width` × `height` CSS px at `ratio`
- * @param {{width: number, height: number, ratio: number}} where @param {string} background
- *   as the style sheet writes it, "" for none @param {Iterable<Tile>} tiles
+ * @param {{width: number, height: number, ratio: number}} where
+ * @param {string} background as the style sheet writes it
+ * @param {readonly import("./painter.js").Tile[]} tiles
  */
 export function paintTiles(context, where, background, tiles) {
   const { ratio } = where;
   const [width, height] = [where.width, where.height].map((side) => Math.round(side * ratio));
-  const image = new ImageData(width, height);
+  const image = new ImageData(Math.max(1, width), Math.max(1, height));
   const out = new Uint32Array(image.data.buffer);
-  if (background) out.fill(packed(rgbOf(background)));
-  for (const of of tiles) {
-    const [left, top] = [of.left, of.top].map((at) => Math.round(at * ratio));
-    lay(out, width, height, left, top, of.pixels, of.width, of.across, of.down);
+  out.fill(packed(rgbOf(background)));
+  for (const { box, pixels, width: wide = 1, across = 1, down = 1 } of tiles) {
+    const [left, top] = [box.left, box.top].map((at) => Math.round(at * ratio));
+    if (pixels) lay(out, width, height, left, top, pixels, wide, across, down);
   }
   context.putImageData(image, 0, 0);
   context.setTransform(ratio, 0, 0, ratio, 0, 0);

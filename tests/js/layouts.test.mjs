@@ -7,10 +7,10 @@ import {
   hit,
   layout,
   visible,
-} from "../../src/fmapboard/plugin/static/picture/tile_layout.js";
-import { BELOW } from "../../src/fmapboard/plugin/static/picture/grid_paint.js";
+} from "../../src/fmapboard/plugin/static/picture/layouts.js";
+import { BELOW } from "../../src/fmapboard/plugin/static/picture/painter.js";
 import { BORDER } from "../../src/fmapboard/plugin/static/picture/canvas.js";
-import { lay } from "../../src/fmapboard/plugin/static/picture/paint.js";
+import { lay } from "../../src/fmapboard/plugin/static/picture/pixels.js";
 
 const REQUEST = {
   count: 64,
@@ -72,12 +72,13 @@ test("2048 channels have tiles of readable size and scroll", () => {
 
 test("only cells inside the window are visible", () => {
   const of = layout(REQUEST);
-  assert.deepEqual(visible(of, 0, of.cellHeight), [0, of.columns]);
-  assert.deepEqual(visible(of, 10 + 2 * of.cellHeight, 10 + 3 * of.cellHeight - 1), [
-    2 * of.columns,
-    3 * of.columns,
-  ]);
-  assert.deepEqual(visible(of, 1e6, 1e6 + 10), [64, 64]);
+  const line = (/** @type {number} */ i) =>
+    [...Array(of.columns).keys()].map((c) => i * of.columns + c);
+  const shown = (/** @type {number} */ top, /** @type {number} */ height) =>
+    visible(of, { top, width: 500, height });
+  assert.deepEqual(shown(0, of.cellHeight), line(0));
+  assert.deepEqual(shown(10 + 2 * of.cellHeight, of.cellHeight - 1), line(2));
+  assert.deepEqual(shown(1e6, 10), []);
 });
 
 test("a point in a tile is mapped to its cell, part and position", () => {

@@ -2,16 +2,15 @@
 /** The point that is looked at: a cross hair over tiles, and the channels ordered by their values there. */
 
 import { cellOf } from "../model/state.js";
-import { corner, visible } from "./tile_layout.js";
+import { corner } from "./layouts.js";
 import { valueAt } from "../server/decode.js";
 import { badMark } from "../server/palettes.js";
 
-/** @import {MapsScene} from "../model/scene.js" */
 /** @import {Point} from "../model/state.js" */
 /** @import {Side} from "../model/value_scale.js" */
 /** @import {Box} from "./canvas.js" */
-/** @import {Where} from "./grid_paint.js" */
-/** @import {Layout} from "./tile_layout.js" */
+/** @import {Layout} from "./layouts.js" */
+/** @import {Where} from "./painter.js" */
 
 /** A dark line below a light one, which is visible on any colour. */
 const LINES = Object.entries({ "#000000": 3, "#ffffff": 1 });
@@ -52,28 +51,17 @@ export function drawCrosshair(context, box, point, map) {
 }
 
 /**
- * Cross hairs over all visible tiles; over sequences, a line. @param {CanvasRenderingContext2D} context
- * @param {MapsScene} scene @param {Layout} of @param {Where} where @param {Point|null} point
+ * The point in sequences: a line per part. @param {CanvasRenderingContext2D} context
+ * @param {Layout} of @param {Where} where @param {Point} point
  */
-export function gridCrosshairs(context, scene, of, where, point) {
-  if (!point) return;
-  const scrolled = where.left ?? 0;
-  const [first, last] = visible(of, where.top, where.top + where.height);
-  scene.parts.forEach((_, part) => {
-    if (of.rows) {
-      const x = corner(of, 0, part).left - scrolled + point.u * of.tileWidth;
-      for (const [colour, thick] of LINES) {
-        context.fillStyle = colour;
-        context.fillRect(x - thick / 2, of.top - where.top, thick, of.count * of.tileHeight);
-      }
-      return;
+export function pointLines(context, of, where, point) {
+  for (let part = 0; part < of.parts; part += 1) {
+    const x = corner(of, 0, part).left - (where.left ?? 0) + point.u * of.tileWidth;
+    for (const [colour, thick] of LINES) {
+      context.fillStyle = colour;
+      context.fillRect(x - thick / 2, of.top - where.top, thick, of.count * of.tileHeight);
     }
-    for (let cell = first; cell < last; cell += 1) {
-      const { left, top } = corner(of, cell, part);
-      const box = { left, top: top - where.top, width: of.tileWidth, height: of.tileHeight };
-      drawCrosshair(context, box, point, scene.a.planes);
-    }
-  });
+  }
 }
 
 /** The channels by how far they are from their own mean, not finite ones first. @param {Side} side @param {Point} point */

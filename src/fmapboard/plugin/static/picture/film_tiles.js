@@ -1,0 +1,282 @@
+// @ts-check
+/** What a film strip shows: inputs, maps and kernels of each step, and the scales at the left. */
+
+import { faultAt, isBeyond, kernelStep, scaleWords } from "../model/film_scale.js";
+import { flags, loudest } from "../model/scene.js";
+import { ranges as rangesOf } from "../model/value_scale.js";
+import { labelOf, short, wordOf } from "../model/words.js";
+import { pictureOf } from "../server/decode.js";
+import { css, ramp } from "../server/palettes.js";
+import { cutStart } from "./canvas.js";
+import { kernelBlock } from "./kernel_tiles.js";
+import { FILM_CAPTION, FILM_HEADING, visibleSteps } from "./layouts.js";
+import { BELOW, LINE, badge, cellLines, label, paint, wrapped } from "./painter.js";
+import { colours, mapPixels, shrunkRow, tileCanvas } from "./pixels.js";
+
+/** @import {Strip as Film} from "../model/film.js" */
+/** @import {Look} from "./canvas.js" */
+/** @import {FilmLayout} from "./layouts.js" */
+/** @import {Fixed, Tile, Where} from "./painter.js" */
+
+/** Narrower than this, a step is named by its number alone, CSS px. */
+const SHORTEST_NAME = 28;
+/** Length of a colour bar, CSS px. */
+const RAMP = 126;
+
+/** The most severe fault, exact once its frame is there. @param {Film} film @param {number} i @param {number} channel */
+export function faultOfFrame(film, i, channel) {
+  const frame = film.frame(i);
+  const exact = frame ? loudest(flags(frame.maps, film.role, channel)) : null;
+  return exact ?? faultAt(film.history, film.role, film.steps[i], channel);
+}
+
+/** Why a frame shows no map; "" if it does, or is loading. @param {Film} film @param {number} i @param {number} channel */
+export function whyNoFrame(film, i, channel) {
+  const error = film.error(i);
+  if (error) return `cannot be loaded: ${error.message}`;
+  const frame = film.frame(i);
+  if (!frame) return "";
+  if (frame.side) {
+    const { channels } = frame.side.planes;
+    return channel < channels ? "" : `only channels 0 to ${channels - 1} are drawn at this step`;
+  }
+  return frame.maps.missing.includes(film.role)
+    ? "TensorBoard no longer keeps this picture"
+    : "not logged at this step";
+}
+
+/**
+ * @param {CanvasRenderingContext2D} context of a canvas of the size of `where`
+ * @param {Film} film @param {FilmLayout} of
+ * @param {Where} where `hovered` is the index of a step @param {Look} look
+ */
+export function paintFilm(context, film, of, where, look) {
+  context.font = look.font;
+  const { left: scrolled = 0 } = where;
+  const steps = visibleSteps(of, where);
+  const wide = of.cellWidth - 8;
+  const isWrapped = of.bands > 1;
+  const bandTop = (/** @type {number} */ i) =>
+    Math.floor(i / of.columns) * of.bandHeight - where.top;
+  const leftOf = (/** @type {number} */ i) => of.left + (i % of.columns) * of.cellWidth - scrolled;
+  const rowTop = (/** @type {number} */ row) => of.top + row * of.cellHeight;
+
+  /** The network's input of a step. @param {number} i @returns {Tile[]} */
+  function input(i) {
+    const found = film.input(i);
+    const place = { left: leftOf(i), top: bandTop(i) + of.inputTop };
+    const room = { ...place, width: wide, height: 3 * LINE };
+    const { left, top } = place;
+    if (found === null) {
+      const texts = wrapped(context, "not stored", { ...room, top: top + 2 }, look.muted);
+      return [{ box: room, texts }];
+    }
+    if (!found) return [];
+    const { picture } = found;
+    const box = { ...place, ...fitted(picture, Math.max(of.tileWidth, 40), of.inputHeight) };
+    const tile = { box, image: picture, isSmooth: box.width < picture.width };
+    // Each image differs from the one before.
+    if (film.unit === "image" || film.change(i) !== "different") return [tile];
+    const y = top + of.inputHeight + 3;
+    const text = { text: "≠", x: left, y, colour: look.second, width: wide };
+    return [{ ...tile, lines: [{ colour: look.second, thick: 2 }], texts: [text] }];
+  }
+
+  /** @param {number} i @param {number} row @returns {Tile} */
+  function kernel(i, row) {
+    const block = kernelAt(film, i, film.channels[row]);
+    const place = { left: leftOf(i), top: bandTop(i) + rowTop(row) + of.kernelTop };
+    const { left, top } = place;
+    if (typeof block === "string") {
+      const room = { left, top: top + 2, width: wide, height: of.kernelHeight };
+      return { box: room, texts: wrapped(context, block || "loading", room, look.muted) };
+    }
+    const { width, height, pixels } = block;
+    const size = fitted(block, wide, of.kernelHeight);
+    const whole = Math.floor((size.width / width) * where.ratio) / where.ratio;
+    const factor = whole >= 1 / where.ratio ? whole : size.width / width;
+    const box = { ...place, width: width * factor, height: height * factor };
+    const from = kernelStep(film.history, film.steps[i], film.steps);
+    // Images are shown to the same weights.
+    const isOther = film.unit === "step" && from !== null && from !== film.steps[i];
+    const text = isOther ? `of ${wordOf(film.words, from)}` : "";
+    const y = top + of.kernelHeight + 2;
+    const texts = [{ text, x: left, y, colour: look.muted, width: wide }];
+    const isSmooth = factor < 1 / where.ratio;
+    return { box, image: tileCanvas(pixels, width), isSmooth, texts };
+  }
+
+  /** A map, and what is below it or in its place. @param {number} i @param {number} row @returns {Tile} */
+  function map(i, row) {
+    const channel = film.channels[row];
+    const [fault, why] = [faultOfFrame(film, i, channel), whyNoFrame(film, i, channel)];
+    const side = film.frame(i)?.side;
+    const size = { width: of.tileWidth, height: of.tileHeight };
+    const box = { left: leftOf(i), top: bandTop(i) + rowTop(row), ...size };
+    const isCurrent = i === film.current;
+    const lines = cellLines({ isSelected: isCurrent }, fault, look, box);
+    const under = { left: box.left, top: box.top + box.height + BELOW, width: wide };
+    if (!side || why) {
+      const within = { ...box, left: box.left + 4, top: box.top + 4, width: box.width - 8 };
+      const room = { ...within, height: box.height - 6 };
+      const texts = wrapped(context, why || "loading", room, why ? look.second : look.muted);
+      const edge = { colour: look.muted, thick: 1, away: -0.5 };
+      const said = fault ? badge(context, fault, under, look, texts, true) : { texts };
+      return { box, fault, ...said, lines: [edge, ...lines] };
+    }
+    const over = { fault, lines, point: film.point, map: side.planes };
+    const tile = { box, ...over, ...frame(film, i, channel, of, look) };
+    if (fault) return { ...tile, ...badge(context, fault, under, look, [], true) };
+    const isFar = isBeyond(film, side, channel);
+    const range = `${short(side.lo[channel], 2)}…${short(side.hi[channel], 2)}`;
+    const fitting = (isFar ? ["▲ beyond scale", "▲ beyond"] : [range]).find(
+      (each) => context.measureText(each).width <= wide * 1.2,
+    );
+    const colour = isFar ? look.text : look.muted;
+    const text = { text: fitting ?? "", x: under.left, y: under.top, colour, width: wide };
+    return { ...tile, texts: [text] };
+  }
+
+  const tiles = steps.flatMap((i) => [
+    ...(of.inputHeight ? input(i) : []),
+    ...film.channels.flatMap((_, row) => [
+      ...(of.kernelHeight ? [kernel(i, row)] : []),
+      ...(of.tileHeight ? [map(i, row)] : []),
+    ]),
+  ]);
+  // One band scrolls below its labels and its heading; several scroll with them.
+  const bands = [...new Set(steps.map((i) => Math.floor(i / of.columns)))];
+  const fixed = (isWrapped ? bands : [0]).flatMap((band) => {
+    const top = isWrapped ? band * of.bandHeight - where.top : 0;
+    const own = steps.filter((i) => Math.floor(i / of.columns) === band);
+    const height = isWrapped ? of.bandHeight : where.height;
+    const beside = { left: 0, top, width: of.left - 4, height };
+    const above = {
+      left: of.left - 2,
+      top,
+      width: where.width - of.left + 2,
+      height: FILM_HEADING - 2,
+    };
+    const corner = { ...beside, height: FILM_HEADING - 2 };
+    /** @type {Fixed[]} */
+    const names = [
+      { box: beside, draw: () => gutter(context, film, of, isWrapped ? top : -where.top, look) },
+      { box: corner, draw: () => text(context, film.unit, top + 4, of, look) },
+      { box: above, draw: () => heading(context, film, of, own, leftOf, top, where, look) },
+    ];
+    return names;
+  });
+  paint(context, where, look, tiles, fixed);
+}
+
+/**
+ * Pixels of a map, shrunk if it is wider than its tile.
+ * @param {Film} film @param {number} i @param {number} channel @param {FilmLayout} of
+ * @param {Look} look
+ */
+function frame(film, i, channel, of, look) {
+  const side = film.frame(i)?.side;
+  if (!side || channel >= side.planes.channels) return {};
+  const ranges = film.locked ?? rangesOf(side.planes.channels, [side], film.how);
+  const range = /** @type {const} */ ([ranges.lo[channel], ranges.hi[channel]]);
+  const whole = mapPixels(side, channel, range, colours(look.palette));
+  const { width: all, marks } = side.planes;
+  const size = { across: Math.max(1, of.factor), down: of.factorDown };
+  if (of.factor >= 1) return { ...size, pixels: whole, width: all };
+  const width = Math.max(1, Math.round(all * of.factor));
+  const own = marks?.subarray(channel * all, (channel + 1) * all) ?? null;
+  return { ...size, pixels: shrunkRow(whole, width, own), width };
+}
+
+/** Size within a box. @param {{width: number, height: number}} of @param {number} width @param {number} height CSS px */
+function fitted(of, width, height) {
+  const factor = Math.min(width / of.width, height / of.height);
+  return { width: of.width * factor, height: of.height * factor };
+}
+
+/**
+ * A label at the left. @param {CanvasRenderingContext2D} context @param {string} text
+ * @param {number} y CSS px @param {FilmLayout} of @param {Look} look
+ */
+function text(context, text, y, of, look, isBold = false) {
+  const colour = isBold ? look.text : look.muted;
+  label(context, { text, x: 10, y, colour, width: of.left - 18, isBold }, look);
+}
+
+/**
+ * Labels and scale bars left of the rows. @param {CanvasRenderingContext2D} context
+ * @param {Film} film @param {FilmLayout} of @param {number} up where the band begins
+ * @param {Look} look
+ */
+function gutter(context, film, of, up, look) {
+  const write = (/** @type {string} */ said, /** @type {number} */ y, isBold = false) =>
+    text(context, said, y, of, look, isBold);
+  const bar = (/** @type {string} */ palette, /** @type {number} */ top) =>
+    ramp(palette, RAMP).forEach((colour, x) => {
+      context.fillStyle = css(colour);
+      context.fillRect(10 + x, top, 1, 9);
+    });
+  if (of.inputHeight) write("input", up + of.inputTop + 2, true);
+  const peak = short(film.kernelPeak, 2);
+  film.channels.forEach((channel, row) => {
+    const top = up + of.top + row * of.cellHeight;
+    write(`channel ${channel}`, top, true);
+    if (of.tileHeight) {
+      bar(look.palette, top + FILM_CAPTION + 1);
+      scaleWords(film, channel).forEach((said, k) =>
+        write(said, top + FILM_CAPTION + 14 + LINE * k),
+      );
+    }
+    if (!of.kernelHeight) return;
+    const y = top + Math.max(of.kernelTop, of.tileHeight ? FILM_CAPTION + 64 : FILM_CAPTION);
+    write("its kernel", y, true);
+    const isRgb = kernelPalette(film) === "rgb";
+    if (!isRgb) bar("signed", y + 19);
+    const own = `each ${film.unit} its own ±max`;
+    write(film.kernelPeak ? `−${peak} … ${peak}, locked` : own, y + (isRgb ? 18 : 32));
+    if (isRgb) write("per colour; grey is 0", y + 33);
+    if (film.kernelsBeyond) write("(no large values)", y + (isRgb ? 48 : 47));
+  });
+}
+
+/**
+ * Names of steps above the columns.
+ * @param {CanvasRenderingContext2D} context @param {Film} film @param {FilmLayout} of
+ * @param {number[]} steps @param {(i: number) => number} leftOf @param {number} top CSS px
+ * @param {Where} where @param {Look} look
+ */
+function heading(context, film, of, steps, leftOf, top, where, look) {
+  const width = of.cellWidth - 4;
+  for (const i of steps) {
+    const [left, isCurrent] = [leftOf(i), i === film.current];
+    if (isCurrent || i === where.hovered) {
+      context.fillStyle = isCurrent ? look.accent : look.muted;
+      context.fillRect(left - 2, top + FILM_HEADING - 4, width, 2);
+    }
+    const [number, name] = labelOf(film.words, film.steps[i]);
+    const said = { x: left, y: top + 4, colour: isCurrent ? look.accent : look.text, width };
+    label(context, { text: "", ...said, isBold: isCurrent }, look); // to measure in its font
+    const rest = width - context.measureText(`${number} `).width;
+    const named = name && rest > SHORTEST_NAME ? ` ${cutStart(context, name, rest)}` : "";
+    label(context, { text: number + named, ...said, isBold: isCurrent }, look);
+  }
+}
+
+/** The kernel of a channel at a step, or why there is none. @param {Film} film @param {number} i @param {number} channel */
+export function kernelAt(film, i, channel) {
+  const step = kernelStep(film.history, film.steps[i], film.steps);
+  if (step === null) return "no kernel stored up to this step";
+  const frame = film.kernelFrame(step);
+  if (!frame) return "";
+  if (!pictureOf(frame.maps, "kernels")) return "no kernel is stored";
+  if (frame.maps.missing.includes("kernels")) return "TensorBoard no longer keeps this kernel";
+  if (!frame.kernels) return "the picture does not fit its record";
+  return kernelBlock(frame.kernels, channel, film.kernelPeak || frame.kernels.peak);
+}
+
+/** Palette of the kernels that have been loaded; "" before. @param {Film} film */
+export function kernelPalette({ history, kernelFrame }) {
+  const frames = (history?.kernels ?? []).map(({ step }) => kernelFrame(step));
+  const known = frames.find((frame) => frame && pictureOf(frame.maps, "kernels"));
+  return (known && pictureOf(known.maps, "kernels")?.palette) ?? "";
+}

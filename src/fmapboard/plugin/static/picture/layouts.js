@@ -1,0 +1,475 @@
+// @ts-check
+/** Where the tiles of grids, film strips and contact sheets are; nearly always, a map pixel is a whole number of device pixels. */
+
+/** @import {KernelCells} from "../model/kernel_scene.js" */
+/** @import {KernelsScene, MapsScene} from "../model/scene.js" */
+
+export const GAP = 8;
+export const CAPTION = 18;
+/** Height of each further line of a caption. */
+export const CAPTION_LINE = 15;
+/** Between tiles of one cell: the state borders of two neighbours fit. */
+const BETWEEN = 6;
+const MARGIN = 10;
+const FIT_MIN = 48;
+const FIT_MAX = 256;
+/** Tiles as large as this are all in view rather than larger, CSS px. */
+const READABLE = 112;
+
+/**
+ * Cells with `parts` tiles side by side, of maps of that many px; `tile` is the longer side of a tile in
+ * CSS px, 0 to about fit the window, `ratio` device px per CSS px. `rows`: sequences, each cell is one row of
+ * pixels; `numbered`: a number stands at each cell, below its caption or left of its row.
+ * @typedef {{count: number, parts: number, mapHeight: number, mapWidth: number, tile: number,
+ *   available: number, windowHeight: number, ratio: number, rows?: boolean,
+ *   numbered?: boolean}} LayoutRequest
+ */
+
+/** Tile size divided by row height: a tile size of 64 px gives rows of 8 px. */
+export const ROW_SHARE = 8;
+/** Width for the channel numbers left of rows. */
+const GUTTER = 48;
+/** Additional width for the numbers of sorted rows. */
+export const NUMBERS = 60;
+/** Height for the positions above rows. */
+const HEADING = 20;
+const ROW_MIN = 3;
+const ROW_MAX = 24;
+
+/** Space between cells of a line: wide enough that tiles of one cell belong together. @param {number} parts */
+export function gapOf(parts) {
+  return parts > 1 ? 2 * GAP : GAP;
+}
+
+/** Width of the tiles of one cell, CSS px. @param {{parts: number, tileWidth: number}} of */
+export function widthOf({ parts, tileWidth }) {
+  return Math.max(parts * tileWidth + (parts - 1) * BETWEEN, 24);
+}
+
+/** @param {LayoutRequest} request @returns {Layout} */
+export function layout(request) {
+  if (request.rows) return rowsLayout(request);
+  const longer = Math.max(request.mapHeight, request.mapWidth, 1);
+  const factorOf = (/** @type {number} */ side) =>
+    Math.max(1, Math.round((side * request.ratio) / longer));
+  if (request.tile > 0) return laidOut(request, factorOf(request.tile));
+  const least = factorOf(FIT_MIN);
+  const most = Math.max(least, Math.floor((FIT_MAX * request.ratio) / longer));
+  const sizes = Array.from({ length: most - least + 1 }, (_, i) => laidOut(request, most - i))
+    .filter((of) => of.factor === least || widthOf(of) <= request.available - 2 * MARGIN)
+    .map((of) => filled(request, of));
+  // Of all sizes, the one whose tiles fill the window best; twice its height is as bad as half.
+  const misfit = (/** @type {Layout} */ of) => Math.abs(Math.log(of.height / request.windowHeight));
+  const isInView = (/** @type {Layout} */ of) =>
+    of.height <= request.windowHeight && of.tileWidth >= READABLE;
+  return (
+    sizes.find((of) => isInView(of) && (of.columns > 1 || of.lines === 1)) ??
+    sizes.reduce((best, each) => (misfit(each) < misfit(best) ? each : best))
+  );
+}
+
+/**
+ * With tiles that fill the width in as many columns. Their factor is not whole where whole ones leave
+ * wide gaps: then some pixels are a device pixel larger than others, and none is hidden.
+ * @param {LayoutRequest} request @param {Layout} of with a whole factor
+ */
+function filled(request, of) {
+  const [{ available, ratio, mapWidth }, { columns, parts, factor }] = [request, of];
+  if (factor < 2 || columns < 2 || of.lines < 2) return of;
+  const cell = (available - 2 * MARGIN + gapOf(parts)) / columns - gapOf(parts);
+  const wide = (cell - (parts - 1) * BETWEEN) / parts;
+  const fitting = Math.floor(wide * ratio) / mapWidth;
+  const isNarrow =
+    cell - widthOf({ parts, tileWidth: (mapWidth * Math.floor(fitting)) / ratio }) <= GAP;
+  return laidOut(request, Math.max(factor, isNarrow ? Math.floor(fitting) : fitting));
+}
+
+/**
+ * Lengths are CSS px; `factor` and `factorDown` are device px per map px. Cells fill lines, and
+ * `perBand` lines a band, of which `left` and `top` are the margins.
+ * @typedef {{count: number, parts: number, columns: number, lines: number, left: number,
+ *   top: number, cellWidth: number, cellHeight: number, tileWidth: number, tileHeight: number,
+ *   factor: number, factorDown: number, width: number, height: number, perBand: number,
+ *   bandHeight: number, rows: boolean}} Layout
+ */
+
+/** @param {LayoutRequest} request @param {number} factor @returns {Layout} */
+function laidOut({ count, parts, mapHeight, mapWidth, available, ratio, numbered }, factor) {
+  const tileWidth = (mapWidth * factor) / ratio;
+  const tileHeight = (mapHeight * factor) / ratio;
+  const cellWidth = widthOf({ parts, tileWidth }) + gapOf(parts);
+  const cellHeight = tileHeight + CAPTION + (numbered ? CAPTION_LINE : 0) + GAP;
+  const columns = Math.max(1, Math.floor((available - 2 * MARGIN + gapOf(parts)) / cellWidth));
+  const rows = Math.ceil(count / columns);
+  const height = 2 * MARGIN + rows * cellHeight; // the width always fits
+  // With more than one line, what is left of the width is put between the cells.
+  const free = rows > 1 ? available - 2 * MARGIN + gapOf(parts) - columns * cellWidth : 0;
+  const pitch = cellWidth + Math.max(0, Math.floor(free / Math.max(1, columns - 1)));
+  const tile = { tileWidth, tileHeight, factor, factorDown: factor };
+  const cells = { count, parts, columns, lines: rows, cellWidth: pitch, cellHeight };
+  return inOneBand({ ...tile, ...cells, left: MARGIN, top: MARGIN, width: 0, height, rows: false });
+}
+
+/** @template {{lines: number, height: number}} T @param {T} of */
+const inOneBand = (of) => ({ ...of, perBand: of.lines, bandHeight: of.height });
+
+/** A row of pixels per channel, as wide as the window or wider. @param {LayoutRequest} request @returns {Layout} */
+function rowsLayout(request) {
+  const { count, parts, mapWidth, tile, available, windowHeight, ratio } = request;
+  const gutter = GUTTER + (request.numbered ? NUMBERS : 0);
+  const span = ((available - gutter - MARGIN - (parts - 1) * BETWEEN) * ratio) / parts;
+  const fit = Math.max(1, Math.floor(span / Math.max(mapWidth, 1)));
+  const factor = fit * Math.max(1, Math.round(tile / 64));
+  const each = (windowHeight - HEADING - MARGIN) / Math.max(count, 1);
+  const auto = Math.min(ROW_MAX, Math.max(ROW_MIN, each));
+  const factorDown = Math.max(1, Math.floor((tile > 0 ? tile / ROW_SHARE : auto) * ratio));
+  const tileWidth = (mapWidth * factor) / ratio;
+  const tileHeight = factorDown / ratio;
+  const cellWidth = parts * tileWidth + (parts - 1) * BETWEEN;
+  const height = HEADING + count * tileHeight + MARGIN;
+  const cells = { count, parts, columns: 1, lines: count, cellWidth, cellHeight: tileHeight };
+  const place = { left: gutter, top: HEADING, width: gutter + cellWidth + MARGIN, height };
+  return inOneBand({ tileWidth, tileHeight, factor, factorDown, ...cells, ...place, rows: true });
+}
+
+/** Top left corner of a tile. @param {Layout} of @param {number} cell @param {number} part */
+export function corner(of, cell, part = 0) {
+  const line = Math.floor(cell / of.columns);
+  const band = Math.floor(line / of.perBand);
+  return {
+    left: of.left + (cell % of.columns) * of.cellWidth + part * (of.tileWidth + BETWEEN),
+    top: of.top + band * of.bandHeight + (line % of.perBand) * of.cellHeight,
+  };
+}
+
+/**
+ * The visible part of what is laid out, CSS px.
+ * @typedef {{top: number, left?: number, width: number, height: number}} Window
+ */
+
+/** The cells in a window. @param {Layout} of @param {Window} where @returns {number[]} */
+export function visible(of, { top, left = 0, width, height }) {
+  const [from, to] = linesIn(of, top, top + height);
+  const [start, end] = columnsIn(of, left, width);
+  const cells = [];
+  for (let line = from; line < to; line += 1) {
+    for (let column = start; column < end; column += 1) cells.push(line * of.columns + column);
+  }
+  return cells.filter((cell) => cell < of.count);
+}
+
+/** Lines between two heights, [first, last + 1]. @param {Layout} of @param {number} top @param {number} bottom */
+function linesIn(of, top, bottom) {
+  const lines = [top, bottom].map((y) => Math.floor((y - of.top) / of.cellHeight));
+  const inside = (/** @type {number} */ line) => Math.min(of.lines, Math.max(0, line));
+  return [inside(lines[0]), inside(lines[1] + 1)];
+}
+
+/** Columns right of what does not scroll, [first, last + 1]. @param {Layout} of @param {number} left @param {number} width */
+function columnsIn(of, left, width) {
+  const last = Math.ceil((left + Math.max(0, width - of.left)) / of.cellWidth);
+  const inside = (/** @type {number} */ column) => Math.min(of.columns, Math.max(0, column));
+  return [inside(Math.floor(left / of.cellWidth)), inside(last)];
+}
+
+/**
+ * The cell and part at a point, and its place in the tile: null on the caption and between tiles.
+ * @param {Layout} of @param {number} x @param {number} y CSS px
+ * @returns {{cell: number, part: number, u: number|null, v: number|null}|null}
+ */
+export function hit(of, x, y) {
+  const column = Math.floor((x - of.left) / of.cellWidth);
+  const band = Math.floor(y / of.bandHeight);
+  const row = Math.floor((y - band * of.bandHeight - of.top) / of.cellHeight);
+  if (column < 0 || column >= of.columns || row < 0 || row >= of.perBand) return null;
+  const cell = (band * of.perBand + row) * of.columns + column;
+  if (cell >= of.count) return null;
+  const { left, top } = corner(of, cell);
+  const wide = of.tileWidth + BETWEEN;
+  const part = Math.min(of.parts - 1, Math.max(0, Math.floor((x - left) / wide)));
+  const u = (x - left - part * wide) / of.tileWidth;
+  const v = (y - top) / of.tileHeight;
+  const inside = u >= 0 && u < 1 && v >= 0 && v < 1;
+  return { cell, part, u: inside ? u : null, v: inside ? v : null };
+}
+
+// Positions of the kernels of a layer: a matrix of inputs and outputs, or tiles with captions.
+
+/** @typedef {Pick<LayoutRequest, "tile"|"available"|"windowHeight"|"ratio">} KernelRequest */
+
+/** Width for the numbers left of a matrix, and height for those above it. */
+const [MATRIX_GUTTER, MATRIX_HEADING] = [40, 22];
+/** Minimum side of a weight, device px; a larger matrix scrolls. */
+const LEAST = 3;
+/** Maximum side of a kernel of a matrix that has no tile size, CSS px. */
+const MOST = 96;
+/** Least height of a weight of a sequence's kernel, CSS px, and its width divided by that. */
+const [KERNEL_MIN, KERNEL_SHARE] = [6, 4];
+
+/** @param {KernelCells} grid @param {KernelRequest} request @returns {Layout} */
+export function kernelLayout({ of, cells, columns, parts: { length: parts } }, request) {
+  const { tile, available, windowHeight, ratio } = request;
+  if (!columns) {
+    const map = { mapHeight: of.height, mapWidth: of.width };
+    return layout({ ...request, ...map, parts, count: cells.length });
+  }
+  const lines = cells.length / columns;
+  const gap = parts > 1 ? 8 : of.width === 1 ? 1 : 2;
+  const between = (parts - 1) * BETWEEN;
+  const across =
+    ((available - MATRIX_GUTTER - MARGIN) / columns - gap - between) / (parts * of.width);
+  const down = ((windowHeight - MATRIX_HEADING - MARGIN) / lines - gap) / of.height;
+  const longer = Math.max(of.height, of.width);
+  const fit = Math.min(of.rows ? across : Math.min(across, down), MOST / longer);
+  const side = tile > 0 ? Math.max(1, Math.round((tile * ratio) / longer)) : 0;
+  const factor = side || Math.max(LEAST, Math.floor(fit * ratio));
+  const row = tile > 0 ? tile / KERNEL_SHARE : Math.min(ROW_MAX, Math.max(KERNEL_MIN, down));
+  const factorDown = of.rows ? Math.max(1, Math.round(row * ratio)) : factor;
+  const tileWidth = (of.width * factor) / ratio;
+  const tileHeight = (of.height * factorDown) / ratio;
+  const cellWidth = parts * tileWidth + between + gap;
+  const cellHeight = tileHeight + gap;
+  const [left, top] = [MATRIX_GUTTER, MATRIX_HEADING];
+  const width = left + columns * cellWidth + MARGIN;
+  const place = { left, top, width, height: top + lines * cellHeight + MARGIN };
+  const count = { count: cells.length, parts, columns, lines, cellWidth, cellHeight };
+  return inOneBand({ tileWidth, tileHeight, factor, factorDown, ...count, ...place, rows: false });
+}
+
+// Positions of what a scene shows.
+
+/**
+ * @param {MapsScene|KernelsScene} scene @param {number} tile longer side in CSS px, 0 to about fit the window
+ * @param {number} available width, CSS px @param {number} windowHeight @param {number} ratio
+ */
+export function layoutFor(scene, tile, available, windowHeight, ratio) {
+  if (scene.kind === "kernels") {
+    return kernelLayout(scene.grid, { tile, available, windowHeight, ratio });
+  }
+  const { height = 1, width = 1 } = scene.a?.planes ?? {};
+  return layout({
+    ...{ count: scene.order.length, parts: scene.parts.length, rows: scene.rows },
+    ...{ mapHeight: height, mapWidth: width, tile, available, windowHeight, ratio },
+    numbered: scene.kind === "maps" && Boolean(scene.sorting.texts),
+  });
+}
+
+// Film strips: a column per step, a line per channel, the input on top.
+
+/** Width of the labels at the left, height of the steps above, and of a caption below a tile. */
+export const FILM_GUTTER = 156;
+export const FILM_HEADING = 24;
+export const FILM_CAPTION = 21;
+/** Around a strip, CSS px. */
+const FILM_MARGIN = 8;
+/** Steps that should be in view at once, as far as frames of the smallest size allow it. */
+const COLUMNS_SEEN = 8;
+/** Heights of the labels left of a map, and left of a kernel. */
+const MAP_LABELS = 82;
+const KERNEL_LABELS = 56;
+/** Sides of frames. */
+const SIDES = Object.freeze([192, 160, 128, 96, 80, 64, 48]);
+/** Frames are made no smaller than this to have all bands in view. */
+const LEAST_WHOLE = 80;
+/** Rows of a sequence are this wide and high. */
+const ROW_WIDTH = 224;
+const SEQUENCE_HEIGHT = 28;
+
+/**
+ * `count` steps of maps of that many px, a row per channel; `isSequence`: each map is one row of pixels;
+ * `tile` is the longer side of a tile in CSS px, 0 to about fit the window, `ratio` device px per CSS px;
+ * `wraps`: columns that the window has no place for are in further bands; without `hasMaps` only kernels
+ * are shown.
+ * @typedef {{count: number, rows: number, mapHeight: number, mapWidth: number, isSequence: boolean,
+ *   tile: number, windowWidth: number, windowHeight: number, ratio: number, wraps?: boolean,
+ *   hasInput: boolean, hasMaps: boolean, hasKernels: boolean}} FilmRequest
+ */
+
+/** @param {FilmRequest} request @returns {FilmLayout} */
+export function filmLayout(request) {
+  if (request.tile > 0) return film(request, request.tile);
+  const all = SIDES.map((side) => film(request, side));
+  const isWhole = (/** @type {FilmLayout} */ of) => of.height <= request.windowHeight;
+  const whole = all.filter((_, i) => SIDES[i] >= LEAST_WHOLE).find(isWhole);
+  if (request.wraps && whole) return whole;
+  const seen = Math.min(request.count, COLUMNS_SEEN);
+  const fits = (/** @type {FilmLayout} */ of) =>
+    of.bandHeight <= request.windowHeight &&
+    (request.isSequence || of.left + seen * of.cellWidth <= request.windowWidth);
+  return all.find(fits) ?? all[all.length - 1];
+}
+
+/** @param {FilmRequest} request @param {number} side CSS px */
+function film(request, side) {
+  const { count, rows, mapHeight, mapWidth, ratio, isSequence } = request;
+  const longer = Math.max(mapHeight, mapWidth, 1);
+  const wide = isSequence ? Math.max(ROW_WIDTH, side) : side;
+  const whole = isSequence
+    ? Math.floor((wide * ratio) / Math.max(mapWidth, 1))
+    : Math.round((wide * ratio) / longer);
+  // Only a sequence is shrunk: a map smaller than its pixels would hide some of them.
+  const factor = whole >= 1 || !isSequence ? Math.max(1, whole) : (wide * ratio) / mapWidth;
+  const factorDown = isSequence ? Math.round(SEQUENCE_HEIGHT * ratio) : factor;
+  const tileWidth = request.hasMaps ? Math.round(mapWidth * factor) / ratio : side;
+  const tileHeight = request.hasMaps ? (mapHeight * factorDown) / ratio : 0;
+  const columnWidth = Math.max(tileWidth, 40) + GAP;
+  const inputHeight = request.hasInput ? Math.min(isSequence ? 48 : columnWidth - GAP, 96) : 0;
+  const inputTop = FILM_HEADING;
+  const rowTop = FILM_HEADING + (inputHeight ? inputHeight + FILM_CAPTION : 0);
+  const most = isSequence ? 28 : Math.max(40, Math.min(72, side * 0.6));
+  const kernelHeight = request.hasKernels
+    ? Math.min(columnWidth - GAP, request.hasMaps ? most : side)
+    : 0;
+  const kernelTop = tileHeight + (request.hasMaps ? FILM_CAPTION : 0);
+  const labels = (request.hasMaps ? MAP_LABELS : FILM_CAPTION) + (kernelHeight ? KERNEL_LABELS : 0);
+  const pictures = kernelTop + (kernelHeight ? kernelHeight + FILM_CAPTION : 0) + FILM_MARGIN;
+  const rowHeight = Math.max(pictures, labels);
+  const places = Math.floor((request.windowWidth - FILM_GUTTER - FILM_MARGIN) / columnWidth);
+  const across = request.wraps ? Math.max(1, Math.min(places, count)) : Math.max(1, count);
+  const bands = Math.max(1, Math.ceil(count / across));
+  const bandHeight = rowTop + rows * rowHeight + FILM_MARGIN;
+  const cells = { count: bands * rows * across, parts: 1, columns: across, lines: bands * rows };
+  return {
+    ...{ tileWidth, tileHeight, factor, factorDown, ...cells, perBand: rows, bandHeight },
+    ...{ cellWidth: columnWidth, cellHeight: rowHeight, rows: false, steps: count, bands },
+    ...{ inputTop, inputHeight, kernelTop, kernelHeight },
+    left: FILM_GUTTER, // the labels at the left, which do not scroll
+    top: rowTop,
+    width: FILM_GUTTER + count * columnWidth + FILM_MARGIN,
+    height: bands * bandHeight,
+  };
+}
+
+/** @typedef {ReturnType<typeof film>} FilmLayout a line per channel, a column per step; below 1, `factor` shrinks the map */
+
+/** The channel at a height, with its part above that; below 0 above the channels. @param {FilmLayout} of @param {number} top */
+export function rowAt(of, top) {
+  return top < of.top ? top / of.top - 1 : (top - of.top) / of.cellHeight;
+}
+
+/** Height in the strip of what `rowAt` returns, CSS px. @param {FilmLayout} of @param {number} row */
+export function rowTopOf(of, row) {
+  return row < 0 ? (row + 1) * of.top : of.top + row * of.cellHeight;
+}
+
+/** Steps in a window, ascending. @param {FilmLayout} of @param {Window} where */
+export function visibleSteps(of, { top, left = 0, width, height }) {
+  const [first, last] = [
+    Math.floor(top / of.bandHeight),
+    Math.ceil((top + height) / of.bandHeight),
+  ];
+  const [start, end] = columnsIn(of, left, width);
+  const steps = [];
+  for (let band = Math.max(0, first); band < Math.min(last, of.bands); band += 1) {
+    for (let column = start; column < end; column += 1) steps.push(band * of.columns + column);
+  }
+  return steps.filter((step) => step < of.steps);
+}
+
+/** Visible steps first, then those beside. @param {number[]} shown @param {number} count @param {number} ahead */
+export function loadingOrder(shown, count, ahead) {
+  const order = [...shown];
+  const [first, last] = [shown[0] ?? 0, shown[shown.length - 1] ?? -1];
+  for (let away = 1; away <= ahead; away += 1) order.push(last + away, first - away);
+  return order.filter((i) => i >= 0 && i < count);
+}
+
+/**
+ * What is at a point of the strip; null in the gutter and beyond the last step. `u` and `v` (0…1) are
+ * the place in a tile, null beside one. @param {FilmLayout} of @param {number} x @param {number} y
+ * @returns {{column: number, row: number|null, u: number|null, v: number|null}|null}
+ */
+export function filmHit(of, x, y) {
+  const place = Math.floor((x - of.left) / of.cellWidth);
+  const column = Math.floor(y / of.bandHeight) * of.columns + place;
+  if (place < 0 || place >= of.columns || column >= of.steps || y < 0) return null;
+  const at = hit(of, x, y);
+  const row = at && Math.floor(at.cell / of.columns) % of.perBand;
+  return { column, row, u: at?.u ?? null, v: at?.v ?? null };
+}
+
+// Contact sheets: a line per layer, a column per step, in pages of a screenful.
+
+/** Between two cells, CSS px; frames of states are drawn there. */
+export const SHEET_GAP = 6;
+/** Smallest side of a cell, CSS px. */
+export const SHEET_LEAST = 24;
+/** Side that many layers or steps do not go below, so that a map can be recognized, CSS px. */
+const RECOGNIZED = 80;
+/** Side that a few layers do not go above, CSS px. */
+const LARGEST = 160;
+/** The map of states is shown first where fewer columns fit. */
+const LEAST_COLUMNS = 4;
+
+/** Width of the names. @param {number} width */
+function namesOf(width) {
+  return Math.min(230, Math.max(110, Math.round(width * 0.16)));
+}
+
+/** True if a sheet has its least number of columns in this width, CSS px. @param {number} width */
+export function fits(width) {
+  return width - namesOf(width) >= LEAST_COLUMNS * (SHEET_LEAST + SHEET_GAP);
+}
+
+/** @param {{layers: number, steps: readonly number[], onsets: readonly number[], width: number, height: number}} of */
+export function sheetLayout({ layers, steps, onsets, width, height }) {
+  const names = namesOf(width);
+  const wide = Math.max(SHEET_LEAST + SHEET_GAP, width - names);
+  const whole = Math.floor(wide / Math.max(1, steps.length)) - SHEET_GAP;
+  const high = Math.floor(height / (layers + 1)) - SHEET_GAP;
+  const most = Math.min(LARGEST, Math.max(RECOGNIZED, high));
+  const side = Math.max(
+    Math.min(RECOGNIZED, wide / LEAST_COLUMNS - SHEET_GAP),
+    Math.min(whole, most),
+    SHEET_LEAST,
+  );
+  const columns = Math.max(1, Math.floor(wide / (side + SHEET_GAP)));
+  const rows = Math.max(1, Math.min(layers, Math.ceil(height / (side + SHEET_GAP))));
+  return { side: Math.floor(side), names, steps: thinned(steps, columns, onsets), rows };
+}
+
+/** @typedef {ReturnType<typeof sheetLayout>} SheetLayout lengths are CSS px; `rows` are those of a page: a screenful, which is asked for at once */
+
+/**
+ * At most `count` steps, evenly spaced, with both ends; onsets take the place of the nearest other step.
+ * @param {readonly number[]} steps ascending @param {number} count
+ * @param {readonly number[]} onsets the most important first @returns {number[]}
+ */
+export function thinned(steps, count, onsets) {
+  if (steps.length <= count) return [...steps];
+  const last = steps.length - 1;
+  const chosen = Array.from({ length: count }, (_, i) =>
+    count === 1 ? last : Math.round((i * last) / (count - 1)),
+  );
+  const fixed = new Set();
+  for (const onset of onsets.slice(0, count)) {
+    const at = steps.indexOf(onset);
+    if (at < 0) continue;
+    let nearest = -1;
+    chosen.forEach((each, i) => {
+      const isNearer = nearest < 0 || Math.abs(each - at) < Math.abs(chosen[nearest] - at);
+      if (!fixed.has(each) && isNearer) nearest = i;
+    });
+    if (!chosen.includes(at) && nearest >= 0) chosen[nearest] = at;
+    fixed.add(at);
+  }
+  return chosen.sort((a, b) => a - b).map((i) => steps[i]);
+}
+
+/** A page of the sheet. @param {SheetLayout} of @param {number} lines @returns {Layout} */
+export function pageLayout({ side, steps: { length: columns } }, lines) {
+  const pitch = side + SHEET_GAP;
+  const [width, height] = [columns * pitch, lines * pitch];
+  return inOneBand({
+    ...{
+      count: columns * lines,
+      parts: 1,
+      columns,
+      lines,
+      left: SHEET_GAP / 2,
+      top: SHEET_GAP / 2,
+    },
+    ...{ cellWidth: pitch, cellHeight: pitch, tileWidth: side, tileHeight: side, width, height },
+    ...{ factor: 1, factorDown: 1, rows: false },
+  });
+}

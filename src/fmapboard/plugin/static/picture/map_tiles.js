@@ -1,0 +1,164 @@
+// @ts-check
+/** What the tiles of a layer's channels show: their maps, and what is written below or beside them. */
+
+import { columnOf, flags, isDifference, loudest, partName } from "../model/scene.js";
+import { short, ticks } from "../model/words.js";
+import { outline, write } from "./canvas.js";
+import { faultOf, rangeText } from "./captions.js";
+import { pointLines } from "./crosshair.js";
+import { CAPTION_LINE, NUMBERS, corner, visible, widthOf } from "./layouts.js";
+import { BELOW, LINE, RANGE_FROM, caption, cellLines, paint } from "./painter.js";
+import { pixelsOf } from "./pixels.js";
+
+/** @import {MapsScene, Part} from "../model/scene.js" */
+/** @import {Point} from "../model/state.js" */
+/** @import {Look} from "./canvas.js" */
+/** @import {Layout} from "./layouts.js" */
+/** @import {Tile, Where} from "./painter.js" */
+
+/** False for a tile that its column has no picture for. @param {MapsScene} scene @param {Part} part */
+export function isDrawn(scene, part) {
+  const { side, difference } = columnOf(scene, part);
+  return Boolean(isDifference(part) ? difference : side);
+}
+
+/** Widths of a fault's mark and of a channel's number at a row, CSS px. */
+const [FAULT, CHANNEL] = [5, 32];
+/** Minimum distance between two position labels, CSS px. */
+const TICK = 90;
+
+/**
+ * @param {CanvasRenderingContext2D} context of a canvas of the size of `where`
+ * @param {MapsScene} scene @param {Layout} of @param {Where} where @param {Look} look
+ * @param {Point|null} point that is looked at
+ */
+export function paintMaps(context, scene, of, where, look, point = null) {
+  context.font = look.font;
+  const cells = visible(of, where);
+  const tiles = cells.flatMap((cell) => tilesOf(context, scene, of, cell, where, look, point));
+  paint(context, where, look, tiles);
+  if (!of.rows) return;
+  positions(context, scene, of, where, look);
+  context.fillStyle = look.background;
+  context.fillRect(0, 0, of.left - 2, where.height); // hides rows that are scrolled to the left
+  numbers(context, scene, of, cells, where, look);
+  if (point) pointLines(context, of, where, point);
+}
+
+/**
+ * The tiles of a cell.
+ * @param {CanvasRenderingContext2D} context @param {MapsScene} scene @param {Layout} of
+ * @param {number} cell @param {Where} where @param {Look} look @param {Point|null} point
+ */
+function tilesOf(context, scene, of, cell, where, look, point) {
+  const channel = scene.order[cell];
+  const isSelected = channel === where.selected;
+  const boxOf = (/** @type {number} */ part) => {
+    const { left, top } = corner(of, cell, part);
+    const size = { width: of.tileWidth, height: of.tileHeight };
+    return { left: left - (where.left ?? 0), top: top - where.top, ...size };
+  };
+  const tiles = scene.parts.map((part, p) => {
+    const box = boxOf(p);
+    const size = { across: of.factor, down: of.factorDown };
+    /** @type {Tile} */
+    const tile = isDrawn(scene, part)
+      ? { box, ...size, ...pixelsOf(scene, part, channel, look.palette) }
+      : { box, isCrossed: true };
+    if (of.rows) return tile;
+    const fault = faultOf(scene, part, channel);
+    const colour = isSelected ? look.accent : look.text;
+    const name = p ? [] : [{ text: String(channel), colour, isNeeded: true }];
+    const letter = scene.columns.length > 1 ? partName(part) : "";
+    const names = [...name, { text: letter, colour: look.muted }];
+    const [away, width] = [p ? 4 : 0, scene.parts.length === 1 ? widthOf(of) : of.tileWidth];
+    const below = { left: box.left + away, top: box.top + box.height + BELOW, width: width - away };
+    const range = fault || width < RANGE_FROM ? "" : rangeText(scene, part, channel);
+    const said = caption(context, below, names, fault, range, look);
+    return { ...tile, ...said, fault, point, map: scene.a.planes };
+  });
+  if (of.rows) return tiles;
+  const [first] = tiles;
+  const whole = { ...first.box, width: widthOf(of) };
+  const fault = tiles.find((tile) => tile.fault)?.fault ?? null;
+  const isChosen = where.chosen?.includes(channel) ?? false;
+  const isHovered = channel === where.hovered;
+  const sorted = scene.sorting.texts?.(channel) ?? [];
+  const text = sorted.find((each) => context.measureText(each).width <= whole.width);
+  const y = whole.top + whole.height + BELOW + CAPTION_LINE;
+  const own = text ? [{ text, x: whole.left, y, colour: look.text }] : [];
+  const last = tiles[tiles.length - 1];
+  last.texts = [...(last.texts ?? []), ...own];
+  last.lines = cellLines({ isChosen, isHovered, isSelected }, fault, look, whole);
+  return tiles;
+}
+
+// A sequence: a row of pixels per channel.
+
+/**
+ * Labels positions above the rows, per part.
+ * @param {CanvasRenderingContext2D} context @param {MapsScene} scene @param {Layout} of
+ * @param {Where} where @param {Look} look
+ */
+function positions(context, scene, of, where, look) {
+  const { block } = scene.picture;
+  const all = scene.a.planes.width * block;
+  const most = Math.max(1, Math.floor(of.tileWidth / TICK));
+  const places = [0, ...ticks(0, all, most).filter((at) => at > 0 && at < all)];
+  const y = of.top - where.top - 5;
+  context.textBaseline = "alphabetic";
+  for (let part = 0; part < of.parts; part += 1) {
+    const left = corner(of, 0, part).left - (where.left ?? 0);
+    for (const position of places) {
+      const x = left + (position / all) * of.tileWidth;
+      context.fillStyle = look.muted;
+      context.fillRect(Math.round(x), y, 1, 4);
+      write(context, short(position), x + 3, y, look.muted);
+    }
+  }
+}
+
+/**
+ * The channels' numbers, those that they are sorted by, and their faults, left of the rows.
+ * @param {CanvasRenderingContext2D} context @param {MapsScene} scene @param {Layout} of
+ * @param {number[]} cells @param {Where} where @param {Look} look
+ */
+function numbers(context, scene, of, cells, where, look) {
+  const boxOf = (/** @type {number} */ cell) => {
+    const { left, top } = corner(of, cell);
+    const size = { width: of.cellWidth, height: of.cellHeight };
+    return { left: left - (where.left ?? 0), top: top - where.top, ...size };
+  };
+  /** @param {number} cell @param {string} colour */
+  function number(cell, colour) {
+    const { top, height } = boxOf(cell);
+    const [channel, middle] = [scene.order[cell], top + height / 2];
+    const right = of.left - FAULT - 6;
+    write(context, String(channel), right, middle, colour, "right");
+    const sorted = scene.sorting.texts?.(channel) ?? [];
+    const text = sorted.find((each) => context.measureText(each).width <= NUMBERS);
+    if (text) write(context, text, right - CHANNEL, middle, colour, "right");
+  }
+  context.textBaseline = "middle";
+  const every = Math.ceil(LINE / of.cellHeight);
+  let shown = -Infinity; // y of the last number written
+  for (const cell of cells) {
+    const { top } = boxOf(cell);
+    const channel = scene.order[cell];
+    const fault = loudest(flags(scene.maps, scene.question.role, channel));
+    context.fillStyle = fault?.colour ?? "";
+    if (fault) context.fillRect(of.left - FAULT - 3, top, FAULT, of.cellHeight);
+    if (cell % every === 0 && top - shown >= LINE) {
+      number(cell, look.muted);
+      shown = top;
+    }
+    if (channel === where.hovered) outline(context, boxOf(cell), look.muted, 1, 0);
+  }
+  const chosen = where.selected == null ? -1 : scene.order.indexOf(where.selected);
+  if (!cells.includes(chosen)) return;
+  const { top, height } = boxOf(chosen);
+  context.fillStyle = look.background;
+  context.fillRect(0, top + height / 2 - LINE / 2 - 1, of.left - FAULT - 4, LINE + 2);
+  number(chosen, look.accent);
+  outline(context, boxOf(chosen), look.accent, 2, 0);
+}
