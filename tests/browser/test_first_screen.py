@@ -142,9 +142,14 @@ def test_a_cell_says_what_it_shows_and_opens_its_layer_at_its_step(
     tip.wait_for()
     said = tip.inner_text()
     assert said.startswith(f"2 · step {HEALTHY_STEPS[3]}\nfine")
-    assert re.search(r"\nchannel \d: −?[\d.]+ … −?[\d.]+$", said)
+    shown = re.search(r"\nchannel (\d): −?[\d.]+ … −?[\d.]+$", said)
+    assert shown
     person.page.mouse.click(*place(person, 1, 3))
     person.drawn(HEALTHY_STEPS[3], "2")
+    assert f"p.feature_maps.channel={shown[1]}" in person.page.url
+    person.see(".toolbar button:text-is('Film')").click()
+    person.wait("document.querySelector('.film-channels')?.value")
+    assert person.see(".film-channels").input_value() == shown[1]
 
 
 def test_the_sheet_is_used_and_announced_with_the_keyboard(first: Callable[..., Person]) -> None:

@@ -61,9 +61,10 @@ test("typed channels are numbers and ranges; what is left out is said", () => {
   assert.deepEqual(readChannels("0-99", 100).channels.length, 12);
 });
 
-test("the film has the chosen channels, else the open one, else the first", () => {
+test("the film has the chosen channels, else the open one, else that of the sheet", () => {
   assert.deepEqual(filmChannels({ ...START, channels: [3, 17, 99] }, 20), [3, 17]);
-  assert.deepEqual(filmChannels({ ...START, channel: 4 }, 20), [4]);
+  assert.deepEqual(filmChannels({ ...START, channel: 4 }, 20, 7), [4]);
+  assert.deepEqual(filmChannels(START, 20, 7), [7]);
   assert.deepEqual(filmChannels(START, 20), [0]);
   assert.deepEqual(filmChannels(START, 0), []);
 });

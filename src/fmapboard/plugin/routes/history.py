@@ -10,6 +10,7 @@ from fmapboard.formats.tab_records import Floats, FormatError
 from fmapboard.plugin.answers import Binary, Invalid, Missing
 from fmapboard.plugin.layer_series import Series, requested_series, timeline
 from fmapboard.plugin.overview_series import run_overview
+from fmapboard.plugin.shown_channels import shown_channels
 from fmapboard.plugin.stored_record import (
     MAPS_ROLES,
     WEIGHTS,
@@ -41,6 +42,7 @@ class History(Binary):
         steps: the steps that can be shown, ascending.
         wall_times: their times, s.
         kernels: the steps at which the layer's kernels were drawn.
+        shown: the channel that stands for the layer at all steps, see `shown_channels`.
         arrays: name of a statistic -> float [steps, drawn], NaN where a step has no value;
             ``code`` is that of the channel's state, see `health.states`;
             ``weights.change`` is [steps, 1] if it is that of the whole layer. Where not all
@@ -51,6 +53,7 @@ class History(Binary):
     steps: list[int]
     wall_times: list[float]
     kernels: list[DrawnKernels]
+    shown: int | None
     arrays: dict[str, Floats]
 
     @property
@@ -101,7 +104,14 @@ def history(provider: Provider, run: str, key: str, sample: int = 0) -> History:
         arrays[name] = _table(values)
     arrays |= _of_all_channels(provider, run, series)
     shown = timeline(points)
-    return History(shown.steps, shown.wall_times, kernels, arrays)
+    (channel,) = shown_channels(provider, run, [series])
+    return History(
+        steps=shown.steps,
+        wall_times=shown.wall_times,
+        kernels=kernels,
+        shown=channel,
+        arrays=arrays,
+    )
 
 
 def _of_all_channels(provider: Provider, run: str, series: Series) -> dict[str, Floats]:

@@ -13,12 +13,12 @@ import numpy.typing as npt
 from PIL import Image
 
 from fmapboard.formats.tab_records import Floats, FormatError
-from fmapboard.health.table import HealthTable
 from fmapboard.plugin.answers import Binary, Invalid, Missing
 from fmapboard.plugin.layer_series import Series, series_of
 from fmapboard.plugin.overview_series import run_overview
 from fmapboard.plugin.picture_values import decoded, tile_of
 from fmapboard.plugin.routes.maps import FIRST_PICTURE, picture_places
+from fmapboard.plugin.shown_channels import shown_channels
 from fmapboard.plugin.stored_record import LayerAt, PictureFacts, records_at
 from fmapboard.plugin.tag_names import input_tag
 from fmapboard.runs.provider import IMAGES, Point, Provider
@@ -42,8 +42,8 @@ class SheetRow:
 
     Attributes:
         key: of the layer.
-        channel: the channel that is shown: of those drawn, the one with the largest mean over the
-            steps of its standard deviation divided by the layer's; None if nothing is drawn.
+        channel: the channel that is shown, see `shown_channels`; None if it is drawn at none of the
+            requested steps.
         palette: name of the palette in which the maps are stored.
         why: why a step's record cannot be read; None if all can.
     """
@@ -123,7 +123,8 @@ def sheet(
         if last is not None:  # it has the same points at the same places
             return last
         logged, errors = _records(provider, layers, points)
-        cells = _cells(table, logged)
+        channels = shown_channels(provider, run, layers)
+        cells = _cells(channels, logged)
         tiles = _tiles(provider, cells, cell)
         shape = (len(layers), len(steps))
         arrays = _arrays(cells, tiles, shape)
@@ -230,60 +231,15 @@ def _at_steps(points: Sequence[Point], steps: Sequence[int]) -> dict[int, Point]
     return found
 
 
-def _cells(table: HealthTable, logged: Mapping[Place, LayerAt]) -> list[_Cell]:
-    """The cells of the layers that have drawn channels."""
-    layer_spread = _LayerSpread(table)
-    spreads: dict[int, list[Floats]] = {}
-    for (row, _), layer in logged.items():
-        maps = layer.record.header.maps
-        if maps is None or not maps.drawn:
-            continue
-        stored = layer.record.arrays.get(f"{maps.role}.std")
-        if stored is None:
-            stored = np.zeros(maps.drawn)
-        own = np.asarray(stored, np.float64)
-        divisor = layer_spread(layer)
-        if divisor > 0:
-            own = own / divisor
-        spreads.setdefault(row, []).append(own)
-    channels = {row: _largest(values) for row, values in spreads.items()}
+def _cells(channels: Sequence[int | None], logged: Mapping[Place, LayerAt]) -> list[_Cell]:
+    """The cells of the layers that have drawn channels, given the channel of each layer."""
     cells = []
     for (row, column), layer in logged.items():
         maps = layer.record.header.maps
-        if maps is not None and row in channels:
-            channel = channels[row]
+        channel = channels[row]
+        if maps is not None and channel is not None:
             cells.append(_Cell(row, column, layer, maps, channel))
     return cells
-
-
-class _LayerSpread:
-    """Looks up the standard deviation of a layer at a step; 0 if it is not known."""
-
-    def __init__(self, table: HealthTable) -> None:
-        self._numbers = table.columns["std"]
-        self._layers = {row.key: place for place, row in enumerate(table.rows)}
-        self._steps = {step: place for place, step in enumerate(table.steps)}
-
-    def __call__(self, at: LayerAt) -> float:
-        layer = self._layers.get(at.series.layer.key)
-        step = self._steps.get(at.point.step)
-        if layer is None or step is None:
-            return 0.0
-        return float(self._numbers[step, layer])
-
-
-def _largest(spreads: Sequence[Floats]) -> int:
-    """The channel with the largest mean; a step at which it was not drawn does not count."""
-    most = max(len(values) for values in spreads)
-    total = np.zeros(most)
-    count = np.zeros(most)
-    for values in spreads:
-        channels = len(values)
-        is_known = np.isfinite(values)
-        total[:channels] += np.where(is_known, values, 0)
-        count[:channels] += is_known
-    mean = total / np.maximum(count, 1)
-    return int(mean.argmax())
 
 
 class _Cell(NamedTuple):

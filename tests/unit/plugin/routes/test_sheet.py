@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -140,3 +142,66 @@ def test_whether_the_input_was_the_same_at_all_steps_is_compared(
 def test_what_cannot_be_asked_for_is_refused(tab: Tab, query: dict[str, Any], status: int) -> None:
     asked = {"key": ["fmapboard/0", "fmapboard/1"], "step": STEPS, "cell": SIDE, **query}
     assert tab.get("data/sheet", run="same", **asked).status_code == status
+
+
+class Scales(nn.Module):
+    """Four channels: the image, twice smaller, and four times larger; ``change`` changes them."""
+
+    step = 0
+
+    def __init__(self, change: Callable[[Tensor, int], None]) -> None:
+        super().__init__()
+        self.change = change
+
+    def forward(self, x: Tensor) -> Tensor:
+        maps = torch.cat([x, 0.5 * x, 0.25 * x, 4 * x], 1)
+        self.change(maps, self.step)
+        return maps
+
+
+def _nan_in_channel_2(maps: Tensor, step: int) -> None:
+    if step >= 7:
+        maps[:, 2, 3, 3] = torch.nan
+    if step >= 9:
+        maps[:] = torch.nan
+
+
+def _large_in_channel_1(maps: Tensor, step: int) -> None:
+    if step >= 7:
+        maps[:, 1] *= 1e5
+
+
+def _mostly_constant(maps: Tensor, step: int) -> None:
+    if step >= 7:
+        maps[:, :3] = 0.5
+
+
+def _other_in_the_middle(maps: Tensor, step: int) -> None:
+    if step in (10, 11):
+        maps[:, 0] *= 30
+
+
+@pytest.mark.parametrize(
+    ("change", "channel"),
+    [
+        (_nan_in_channel_2, 2),
+        (_large_in_channel_1, 1),
+        (_mostly_constant, 0),
+        (_other_in_the_middle, 3),
+    ],
+)
+def test_one_channel_is_shown_in_the_whole_run_the_guilty_one_if_there_is_one(
+    tmp_path: Path, change: Callable[[Tensor, int], None], channel: int
+) -> None:
+    scales = Scales(change)
+    model = nn.Sequential(scales)
+    with fmapboard.watch(model, tmp_path / "run", layers=["0"], every=1) as board:
+        for scales.step in range(20):
+            with board.step(scales.step):
+                model(ramp())
+    tab = open_tab(tmp_path)
+    for step in ([0, 19], [10, 11], list(range(20))):
+        facts, _ = tab.open("data/sheet", run="run", key=["fmapboard/0"], step=step, cell=SIDE)
+        assert facts["rows"][0]["channel"] == channel
+    history, _ = tab.open("data/history", run="run", key="fmapboard/0")
+    assert history["shown"] == channel

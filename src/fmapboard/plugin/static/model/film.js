@@ -177,7 +177,7 @@ export class FilmSource {
     const { columns, notes } = filmColumns(model);
     if (!columns.length) return { strips: [], notes };
     const { state } = model;
-    const chosen = filmChannels(state, drawnIn(columns[0]));
+    const chosen = filmChannels(state, drawnIn(columns[0]), columns[0].history?.shown);
     const strips = [];
     for (const of of columns) {
       if (chosen.some((each) => each < drawnIn(of))) {

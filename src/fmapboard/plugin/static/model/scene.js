@@ -121,7 +121,11 @@ export function differencePeaks(columns, channels) {
 
 // Computes everything that a picture of one layer needs, before anything is drawn.
 
-/** @typedef {{steps: number[], arrays: NamedArrays, kernels?: DrawnKernels[]}} History arrays [steps, channels] of a layer */
+/**
+ * Of a layer: arrays [steps, channels], and the channel that stands for it in the whole run.
+ * @typedef {{steps: number[], arrays: NamedArrays, kernels?: DrawnKernels[],
+ *   shown?: number|null}} History
+ */
 
 /** @type {Ranges} */
 const NO_RANGES = { lo: new Float64Array(0), hi: new Float64Array(0) };

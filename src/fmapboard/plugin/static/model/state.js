@@ -93,12 +93,16 @@ export function changed(columns, i, patch) {
 /** Channels in one film strip, at most. */
 export const MOST_CHANNELS = 12;
 
-/** The channels of the film strip, in their chosen order. @param {State} state @param {number} drawn channels with pictures */
-export function filmChannels(state, drawn) {
+/**
+ * The channels of the film strip, in their chosen order.
+ * @param {State} state @param {number} drawn channels with pictures
+ * @param {number|null} [shown] the channel that stands for the layer
+ */
+export function filmChannels(state, drawn, shown) {
   const chosen = state.channels.filter((channel) => channel < drawn);
   if (chosen.length) return chosen.slice(0, MOST_CHANNELS);
-  const open = state.channel !== null && state.channel < drawn ? state.channel : 0;
-  return drawn > 0 ? [open] : [];
+  const open = state.channel ?? shown ?? 0;
+  return drawn > 0 ? [open < drawn ? open : 0] : [];
 }
 
 /** Channels as typed; `refused` says what was left out. @param {string} text @param {number} drawn channels with pictures */

@@ -2,13 +2,13 @@
 /** Answers the tab's questions from what is embedded in the page of a report. */
 
 import { decodeMaps, samePixels, sideOf } from "./decode.js";
-import { health, loaders, numbersAt, pageOf } from "./health.js";
+import { loaders, pageOf } from "./health.js";
 import { VALUES } from "./palettes.js";
 import * as api from "./api.js";
 
 /** @import {Answering, Query} from "./api.js" */
 /** @import {Maps, Planes} from "./decode.js" */
-/** @import {Asked, Health} from "./health.js" */
+/** @import {Asked} from "./health.js" */
 
 /** @typedef {{answers: Record<string, string[]>, embedded: (name: string) => Promise<ArrayBuffer>}} Embedded parts by question */
 
@@ -37,17 +37,8 @@ const ROLE = "feature_maps";
 
 /** @type {typeof loaders.page} */
 export async function page(asked, keys, signal) {
-  const { run, steps, cell } = asked;
-  const table = await health(run, signal);
-  const stds = await Promise.all(
-    steps.map((step) =>
-      numbersAt({ run, step }, signal).then(
-        ({ std }) => std?.values ?? null,
-        () => null,
-      ),
-    ),
-  );
-  const rows = await Promise.all(keys.map((key) => rowOf(asked, key, table, stds, signal)));
+  const { steps, cell } = asked;
+  const rows = await Promise.all(keys.map((key) => rowOf(asked, key, signal)));
   const cells = rows.flatMap((row) => row.cells);
   const array = (/** @type {"height"|"width"|"lo"|"hi"} */ name) => ({
     ...{ shape: [cells.length], values: Float32Array.from(cells, (of) => of[name]) },
@@ -58,12 +49,8 @@ export async function page(asked, keys, signal) {
   return pageOf(facts, pixels, { height, width, lo, hi }, cell, steps.length);
 }
 
-/**
- * @param {Omit<Asked, "name">} of @param {string} key @param {Health} table
- * @param {(Float32Array|null)[]} stds of all layers at each step @param {AbortSignal} signal
- */
-async function rowOf({ run, steps, cell }, key, table, stds, signal) {
-  const at = table.layers.findIndex((each) => each.key === key);
+/** @param {Omit<Asked, "name">} of @param {string} key @param {AbortSignal} signal */
+async function rowOf({ run, steps, cell }, key, signal) {
   const layer = (await api.layers(run, signal)).layers.find((each) => each.key === key);
   const found = await Promise.all(
     steps.map(async (step) => {
@@ -72,30 +59,14 @@ async function rowOf({ run, steps, cell }, key, table, stds, signal) {
       return decodeMaps(stored, (role, sample) => role === ROLE && sample === 0);
     }),
   );
-  const spreads = found.map((maps, i) => {
-    const of = maps?.arrays[`${ROLE}.std`]?.values ?? new Float32Array(0);
-    const whole = stds[i]?.[at] ?? NaN;
-    return whole > 0 ? of.map((std) => std / whole) : of;
-  });
-  const channel = found.some(Boolean) ? largest(spreads) : null;
+  const history = await api.binary("history", { run, key, sample: 0, ts: 0 }, signal);
+  const channel = found.some(Boolean) ? history.json.shown : null;
   const drawn = found.find(Boolean)?.header.pictures.find((each) => each.role === ROLE);
   const palette = (drawn && "palette" in drawn && drawn.palette) || "";
   return {
     facts: { key, channel, palette },
     cells: found.map((maps) => cellOf(maps, channel, cell)),
   };
-}
-
-/** The channel with the largest mean of what is finite. @param {Float32Array[]} spreads per step */
-function largest(spreads) {
-  const count = Math.max(...spreads.map((each) => each.length));
-  let [best, most] = [0, -1];
-  for (let c = 0; c < count; c += 1) {
-    const known = spreads.map((each) => each[c]).filter(Number.isFinite);
-    const mean = known.reduce((sum, each) => sum + each, 0) / Math.max(1, known.length);
-    if (mean > most) [best, most] = [c, mean];
-  }
-  return best;
 }
 
 /** @param {Maps|null} maps @param {number|null} channel @param {number} cell side, px */

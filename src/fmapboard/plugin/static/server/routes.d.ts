@@ -121,7 +121,7 @@ export interface MapsAnswer {
   step: number;
   /** s. */
   wall_time: number;
-  /** of the record. */
+  /** of the record, and as `ROLE.code` the code of each channel's state, see `health.states`. */
   arrays: Record<string, ArrayEntry>;
   /** one per role and sample. */
   pictures: SamplePicture[];
@@ -159,6 +159,8 @@ export interface HistoryAnswer {
   wall_times: number[];
   /** the steps at which the layer's kernels were drawn. */
   kernels: DrawnKernels[];
+  /** the channel that stands for the layer at all steps, see `shown_channels`. */
+  shown: number | null;
   /** name of a statistic -> float [steps, drawn], NaN where a step has no value; `code` is that of the channel's state, see `health.states`; `weights.change` is [steps, 1] if it is that of the whole layer. Where not all channels are drawn, `layer.minimum`, `layer.maximum` and `layer.nonfinite` [steps, 1] are of all of them. */
   arrays: Record<string, ArrayEntry>;
 }
@@ -397,7 +399,7 @@ export interface SamplePicture {
 export interface SheetRow {
   /** of the layer. */
   key: string;
-  /** the channel that is shown: of those drawn, the one with the largest mean over the steps of its standard deviation divided by the layer's; null if nothing is drawn. */
+  /** the channel that is shown, see `shown_channels`; null if it is drawn at none of the requested steps. */
   channel: number | null;
   /** name of the palette in which the maps are stored. */
   palette: string;

@@ -85,7 +85,8 @@ export class Source {
     if (ts === undefined) return null;
     const load = async (/** @type {AbortSignal} */ signal) => {
       const { json, body } = await api.binary("history", { ...of, ts }, signal);
-      return { steps: json.steps, kernels: json.kernels, arrays: arrays(body, json.arrays) };
+      const { steps, kernels, shown } = json;
+      return { steps, kernels, shown, arrays: arrays(body, json.arrays) };
     };
     const how = { epoch: ts, bytes: () => 4e6 };
     return this.cache.get(keyOf("history", of), load, how).value ?? null;

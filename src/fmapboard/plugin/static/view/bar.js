@@ -114,11 +114,11 @@ function Data({ app, model }) {
 }
 
 /** The channels of the film strip, as text. @param {Props} props */
-function Channels({ app, model: { state, layer } }) {
+function Channels({ app, model: { state, layer, history } }) {
   const [refused, refuse] = useState("");
   const field = useRef(/** @type {HTMLInputElement|null} */ (null));
   const drawn = (state.role === "kernels" ? layer?.channels : layer?.drawn) ?? 0;
-  const shown = states.filmChannels(state, drawn).join(", ");
+  const shown = states.filmChannels(state, drawn, history?.shown).join(", ");
   useEffect(() => void (field.current && (field.current.value = shown)), [shown]);
   const choose = () => {
     const { channels, refused: why } = states.readChannels(field.current?.value ?? "", drawn);

@@ -26,15 +26,16 @@ const HELP =
 
 /**
  * An element that holds cells, with the boxes over them. `grid` is what the cells are of, `lines`
- * is what is said of one; a new `layout` takes the pointer's box away.
+ * is what is said of one, `channelOf` the channel that it shows; a new `layout` takes the
+ * pointer's box away.
  * @param {{app: import("../app.js").App, grid: Grid|null, layout: object|null, name: string,
  *   label: string, about: string, under: (event: MouseEvent) => Cell|null,
  *   boxOf: (cell: Cell) => Box, lines: (cell: Cell, pass: Pass) => string[],
- *   reveal?: (box: Box) => void, holder: {current: HTMLElement|null}, style?: object,
+ *   reveal?: (box: Box) => void, channelOf?: (cell: Cell) => number|null, holder: {current: HTMLElement|null}, style?: object,
  *   children?: Child, [attribute: string]: unknown}} props
  */
 export function Cells({ app, grid, layout, name, label, about, holder, children, ...how }) {
-  const { under, boxOf, lines, reveal, style, ...attributes } = how;
+  const { under, boxOf, lines, reveal, channelOf, style, ...attributes } = how;
   const [pointed, point] = useState(/** @type {Cell|null} */ (null));
   /** The keyboard's cell. */
   const [kept, stand] = useState(/** @type {Cell|null} */ (null));
@@ -80,7 +81,8 @@ export function Cells({ app, grid, layout, name, label, about, holder, children,
   function open(cell) {
     if (!cell || !grid) return;
     const layer = layers[cell.row];
-    const isDone = app.overview.go({ ...layer, run: grid.run, step: steps[cell.column] });
+    const asked = { ...layer, run: grid.run, step: steps[cell.column] };
+    const isDone = app.overview.go(asked, channelOf?.(cell) ?? null);
     if (!isDone) say(`${callName(layer)}: there are no pictures to show`);
   }
   app.page.cells = { move, enter: () => open(at) };

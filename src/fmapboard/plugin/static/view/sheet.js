@@ -127,6 +127,10 @@ export function ContactSheet({ app, front, palette }) {
     top: (body.current?.offsetTop ?? 0) + row * pitch + GAP / 2,
     ...{ width: side, height: side },
   });
+  const channelOf = (/** @type {Cell} */ { row }) => {
+    const page = pages[Math.floor(row / rows)];
+    return page && typeof page !== "string" ? page.rows[row % rows].channel : null;
+  };
   const lines = (/** @type {Cell} */ { row, column }, /** @type {Pass} */ pass) => {
     const { health, indices } = /** @type {Sheet} */ (sheet);
     const index = health.steps.indexOf(steps[column]) * health.layers.length + indices[row];
@@ -154,7 +158,7 @@ export function ContactSheet({ app, front, palette }) {
     <${Cells} name="contact-sheet" about="contact sheet of layers and steps" reveal=${bring}
       label=${`${counts} of ${words.runText(grid?.run ?? "")}`} layout=${sheet}
       style=${{ "--names": `${left}px`, "--pitch": `${pitch}px` }}
-      ...${{ app, holder, grid, under, boxOf, lines }}>
+      ...${{ app, holder, grid, under, boxOf, lines, channelOf }}>
       <div class="sheet-head" ref=${head}>
         <div class="sheet-corner">
           ${input && isSame && html`<${Corner} ...${{ input, left, ratio }} />`}
