@@ -94,9 +94,9 @@ def _partly(spell: Spell, whole: str) -> str:
 
 LINES = 5
 """Maximum number of findings per kind; the last of them says how many more layers there are."""
-_OF_LINEAR = 0.9
-"""Share of dead channels from which those of a linear layer are seen together."""
-_LEAST_VALUES = 500
+_NEARLY_ALL = 0.9
+"""Share of dead channels from which all values of a layer count together."""
+LEAST_VALUES = 500
 """Values per channel, or of a layer that is dead as a whole, below which dead channels are not
 reported: in small maps they come and go."""
 
@@ -150,8 +150,8 @@ def dead_layers(table: HealthTable) -> list[DeadLayer]:
     """Layers of which a tenth of the channels or more have been dead up to the newest step.
 
     At each of the last four logged steps at least, in maps of at least 500 values per channel, or
-    all channels of a layer (of a linear one: nine of ten) with as many values together. Those that
-    are dead from half on come first, then the earliest.
+    nine of ten channels of a layer with as many values together. Those that are dead from half on
+    come first, then the earliest.
     """
     flags, whole = _dead(table)
     shares = table.columns["dead"]
@@ -179,10 +179,9 @@ def _dead(table: HealthTable) -> tuple[Flags, Flags]:
     values = np.array([layer.values for layer in facts])  # per channel
     of_all = values * [layer.channels for layer in facts]
     dead = np.nan_to_num(table.columns["dead"])
-    least = np.array([_OF_LINEAR if layer.type == "Linear" else 1.0 for layer in facts])
-    is_whole = dead >= least - ROUNDING
+    is_whole = dead >= _NEARLY_ALL - ROUNDING
     counted = np.where(is_whole, dead * of_all, values)
-    flags["dead"] = lasting & (counted >= _LEAST_VALUES)
+    flags["dead"] = lasting & (counted >= LEAST_VALUES)
     whole: Flags = np.zeros_like(lasting)
     for kind in ("dead", "constant"):
         whole |= flags[kind] & (table.columns[kind] >= 1 - ROUNDING)

@@ -111,12 +111,15 @@ def test_dead_channels_last_and_are_counted_in_large_maps_only() -> None:
     assert dead(dead={1: from_step(2, 0.67)}) == []  # other channels at each step
 
 
-def test_a_layer_that_is_dead_as_a_whole_is_named_in_smaller_maps_too() -> None:
+def test_a_layer_that_is_dead_as_a_whole_or_nearly_is_named_in_smaller_maps_too() -> None:
     whole = {"dead": {1: from_step(2, 1.0)}, "dead_lasting": {1: from_step(5, 1.0)}}
     assert dead(**whole, facts={1: {"values": 8}}) == [("conv1", 20, 1.0, 0)]
     assert dead(**whole, facts={1: {"values": 7}}) == []  # of 64 channels
-    nearly = {"dead": {1: from_step(2, 0.98)}, "dead_lasting": {1: from_step(5, 0.98)}}
-    assert dead(**nearly, facts={1: {"values": 499}}) == []
+    nearly = {"dead": {1: from_step(2, 0.9)}, "dead_lasting": {1: from_step(5, 0.9)}}
+    assert dead(**nearly, facts={1: {"values": 9}}) == [("conv1", 20, 0.9, 0)]
+    assert dead(**nearly, facts={1: {"values": 8}}) == []  # 461 of dead channels
+    most = {"dead": {1: from_step(2, 0.89)}, "dead_lasting": {1: from_step(5, 0.89)}}
+    assert dead(**most, facts={1: {"values": 499}}) == []
 
 
 def test_layers_behind_one_that_passes_nothing_are_counted() -> None:

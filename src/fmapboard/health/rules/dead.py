@@ -9,7 +9,7 @@ from typing import ClassVar
 from fmapboard.health import effects, thresholds
 from fmapboard.health.evidence import Evidence
 from fmapboard.health.finding import Finding, whole_percent
-from fmapboard.health.layer_findings import DEAD, LINES, OFF, DeadLayer, Spell
+from fmapboard.health.layer_findings import DEAD, LEAST_VALUES, LINES, OFF, DeadLayer, Spell
 from fmapboard.health.rule import Rule
 from fmapboard.health.states import ROUNDING
 from fmapboard.health.table import HealthTable, after_activation, call_text, is_normalized
@@ -34,7 +34,7 @@ class DeadCheck(Rule):
     """The same channels of an activation are off for all inputs, at four logged steps in a row.
 
     A channel counts if it was off for all values of the batch, at least 500; of all channels
-    together, if all of them are (of linear layers, nine of ten).
+    together, if nine of ten are.
 
     Why it hurts: a channel that is 0 everywhere passes no gradient, so it hardly comes back.
 
@@ -70,9 +70,11 @@ class DeadCheck(Rule):
         count = f"{row.facts.channels} " if row.facts.channels else ""
         where = call_text(table, row) + after_activation(table, row)
         besides = ""
+        if row.facts.values < LEAST_VALUES:
+            besides = f"; few values: {row.facts.values} per channel"
         if layer.behind:
             layers = "layer" if layer.behind == 1 else "layers"
-            besides = f"; nothing of the input reaches {layer.behind} {layers} behind it"
+            besides += f"; nothing of the input reaches {layer.behind} {layers} behind it"
         if further > 0:
             besides += f"; {further} further layers have as many"
         word = "dead"
