@@ -50,6 +50,16 @@ def test_only_the_hooks_of_the_views_reach_the_page_itself() -> None:
     assert not found
 
 
+def test_no_two_modules_share_a_name() -> None:
+    names = [path.name for path in [*modules(), *STATIC.rglob("*.d.ts")]]
+    assert sorted(names) == sorted(set(names))
+
+
+def test_types_are_in_the_declarations_of_a_folder_and_comments_hold_prose() -> None:
+    found = [path.name for path in modules() if "@typedef" in path.read_text()]
+    assert not found
+
+
 def test_every_module_is_an_entry_point_or_in_one_of_the_folders() -> None:
     found = {folder_of(path) for path in modules()}
     assert found <= {"", *ORDER}

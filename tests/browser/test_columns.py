@@ -1,4 +1,4 @@
-"""Up to four columns in a real browser: what each shows, its controls, address, curves, ranking."""
+"""Two columns in a real browser: what each shows, its controls, address, curves, ranking."""
 
 from __future__ import annotations
 
@@ -12,13 +12,10 @@ from column_runs import AGAIN, BASE, RENAMED, SHORT
 from seen_columns import headings, inputs, notes, saved_texts, written
 
 SECOND = "fmapboard/second"
-FOUR = {"compare": f"{AGAIN}@10", "compare2": f"{RENAMED}@:1", "compare3": f"{SHORT}@"}
-HEADINGS = [
-    f"A {BASE} · step 20 · sample 0",
-    f"B {AGAIN} · step 10 · sample 0",
-    f"C {RENAMED} · step 10 · sample 1",
-    f"D {SHORT}",
-]
+RERUN = {"compare": f"{AGAIN}@10"}
+OTHER = {"compare": f"{RENAMED}@:1"}
+ABSENT = {"compare": f"{SHORT}@"}
+HEADING = f"A {BASE} · step 20 · sample 0"
 MISSING = f"no layer second in run {SHORT}"
 NAMES = ".side:visible .origin > .run-name"
 
@@ -45,110 +42,95 @@ def places(person: Person) -> list[str]:
     return found
 
 
-def test_each_column_says_its_run_step_and_sample_and_what_is_missing(
-    runs: str, visit: Callable[..., Person]
-) -> None:
-    person = open_columns(visit, runs, **FOUR)
-    assert headings(person) == HEADINGS
-    assert places(person) == [
-        "step 20 · sample 0",
-        "step 10 · sample 0 · pinned",
-        "step 10 · sample 1 · follows the slider",
-        "follows the slider",
-    ]
-    assert person.see(".match:visible").all_text_contents() == ["matched by position: conv2"]
-    on_c, on_d, on_all = notes(person)
-    assert on_c == "different step: step 20 has no pictures here; different input image"
-    assert on_d == MISSING
-    assert on_all.startswith("Different input images")
+def test_each_column_says_its_run_step_and_sample(runs: str, visit: Callable[..., Person]) -> None:
+    person = open_columns(visit, runs, **RERUN)
+    assert headings(person) == [HEADING, f"B {AGAIN} · step 10 · sample 0"]
+    assert places(person) == ["step 20 · sample 0", "step 10 · sample 0 · pinned"]
+    assert notes(person) == []
     seen = inputs(person)
-    assert (len(seen), len(set(seen))) == (3, 2)  # A and B saw the same image
+    assert (len(seen), len(set(seen))) == (2, 1)  # they saw the same image
     names = person.see(NAMES).evaluate_all("(all) => all.map((name) => name.title)")
-    assert names == [BASE, AGAIN, RENAMED, SHORT]
+    assert names == [BASE, AGAIN]
     ellipsis = "(all) => all.map((end) => getComputedStyle(end).textOverflow)"
     assert set(person.see(".side .run-tail").evaluate_all(ellipsis)) == {"ellipsis"}
 
 
-def test_a_missing_picture_keeps_its_place_among_the_others(
+def test_a_column_of_other_images_says_how_its_layer_was_found(
     runs: str, visit: Callable[..., Person]
 ) -> None:
-    person = open_columns(visit, runs, show="all", channel=2, **FOUR)
+    person = open_columns(visit, runs, **OTHER)
+    assert headings(person) == [HEADING, f"B {RENAMED} · step 10 · sample 1"]
+    assert places(person)[1] == "step 10 · sample 1 · follows the slider"
+    assert person.see(".match:visible").all_text_contents() == ["matched by position: conv2"]
+    own, on_all = notes(person)
+    assert own == "different step: step 20 has no pictures here; different input image"
+    assert on_all.startswith("Different input images")
+    assert len(set(inputs(person))) == 2
+
+
+def test_a_missing_picture_keeps_its_place(runs: str, visit: Callable[..., Person]) -> None:
+    person = open_columns(visit, runs, show="all", channel=2, **ABSENT)
+    assert headings(person) == [HEADING, f"B {SHORT}"]
+    assert notes(person) == [MISSING]
     texts = written(person, lambda: person.press("c"))
-    tiles = [text for text in texts if text in {"A", "B", "C", "D", "A − B", "A − C", "A − D"}]
-    assert len(tiles) >= 12  # of the channels in the window
-    assert tiles == ["A", "B", "C", "D", "A − B", "A − C"] * (len(tiles) // 6)
+    tiles = [text for text in texts if text in {"A", "B", "A − B"}]
+    assert len(tiles) >= 4  # of the channels in the window
+    assert tiles == ["A", "B"] * (len(tiles) // 2)
     titles = person.see("figcaption:visible > span:first-child").all_text_contents()
-    assert [title.split(":")[0] for title in titles] == ["A", "B", "C", "D", "A − B", "A − C"]
-    assert titles[3] == "D: no picture"
-    assert titles[4:] == ["A − B: Difference", "A − C: Difference of different inputs"]
-    table = person.see(".numbers th[scope=col]").all_text_contents()
-    assert table == ["A", "B", "C"]
+    assert titles[1] == "B: no picture"
 
 
-def test_an_address_with_four_columns_restores_them(
-    runs: str, visit: Callable[..., Person]
-) -> None:
-    person = open_columns(visit, runs, inside=True, show="difference", **FOUR)
-    assert columns(person) == list(FOUR.values())
-    assert headings(person) == HEADINGS
+def test_a_difference_says_that_the_inputs_differ(runs: str, visit: Callable[..., Person]) -> None:
+    for state, said in ((RERUN, ""), (OTHER, " of different inputs")):
+        person = open_columns(visit, runs, show="all", channel=2, **state)
+        titles = person.see("figcaption:visible > span:first-child").all_text_contents()
+        assert [title.split(":")[0] for title in titles] == ["A", "B", "A − B"]
+        assert titles[2] == f"A − B: Difference{said}"
+        assert person.see(".numbers th[scope=col]").count() == 2
+
+
+def test_an_address_with_a_column_restores_it(runs: str, visit: Callable[..., Person]) -> None:
+    person = open_columns(visit, runs, inside=True, show="difference", **OTHER)
+    shown = [HEADING, f"B {RENAMED} · step 10 · sample 1"]
+    assert columns(person) == list(OTHER.values())
+    assert headings(person) == shown
     # TensorBoard rewrites the address when the tab changes.
     person.page.get_by_role("tab", name="Images", exact=False).click()
     person.page.wait_for_function("() => location.hash.startsWith('#images')")
     person.page.get_by_role("tab", name="Feature maps", exact=False).click()
     person.page.wait_for_function("() => location.hash.startsWith('#feature_maps')")
     person.settle()
-    assert headings(person) == HEADINGS
+    assert headings(person) == shown
     person.reopen()
     person.settle()
-    assert headings(person) == HEADINGS
-
-
-def test_a_repeated_entry_adds_a_column_each(runs: str, visit: Callable[..., Person]) -> None:
-    person = open_columns(visit, runs, **{"compare": f"{AGAIN}@0&p.feature_maps.compare={SHORT}"})
-    # The ampersand of the fixture's quoting belongs to one value: no run has such a name.
-    assert notes(person)[0].startswith("no run")
-    person.page.evaluate(
-        "(hash) => { location.hash = hash; }",
-        f"#feature_maps&p.feature_maps.run={BASE}&p.feature_maps.layer=fmapboard/first"
-        f"&p.feature_maps.compare={AGAIN}@0&p.feature_maps.compare={SHORT}",
-    )
-    person.see(f".side[aria-label^='C {SHORT}']").wait_for()
-    person.settle()
-    assert headings(person)[1:] == [
-        f"B {AGAIN} · step 0 · sample 0", f"C {SHORT} · step 20 · sample 0",
-    ]  # fmt: skip
+    assert headings(person) == shown
 
 
 def test_a_column_follows_the_slider_unless_its_step_is_pinned(
     runs: str, visit: Callable[..., Person]
 ) -> None:
-    person = open_columns(
-        visit, runs, layer="fmapboard/first", compare=f"{AGAIN}@10", compare2=f"{SHORT}@"
-    )
+    person = open_columns(visit, runs, layer="fmapboard/first", compare=f"{AGAIN}@10")
     person.press("Home")
     person.drawn(0)
-    assert places(person)[1:] == [
-        "step 10 · sample 0 · pinned", "step 0 · sample 0 · follows the slider",
-    ]  # fmt: skip
+    assert "step 10 · sample 0 · pinned" in places(person)
     person.see("button[aria-label='Change column B']").click()
     person.see("select[aria-label='Step of column B']").select_option("follows the slider")
     person.settle()
     assert places(person)[1] == "step 0 · sample 0 · follows the slider"
-    assert columns(person)[0] == f"{AGAIN}@"
+    assert columns(person) == [f"{AGAIN}@"]
 
 
-def test_columns_are_added_searched_and_removed_with_the_keyboard(
+def test_a_column_is_added_searched_and_removed_with_the_keyboard(
     runs: str, visit: Callable[..., Person]
 ) -> None:
     person = open_columns(visit, runs, layer="fmapboard/first")
     add = person.see("select[aria-label='Compare with']")
-    for kind in ("step", "run", "sample"):
-        person.menu("Compare")
-        add.select_option(kind)
-        person.settle()
-    assert columns(person) == ["@0", f"{AGAIN}@", "@:1"]
-    assert add.locator("option").all_text_contents() == ["4 columns", "Remove all columns"]
-    person.see("button[aria-label='Change column C']").focus()
+    person.menu("Compare")
+    add.select_option("run")
+    person.settle()
+    assert columns(person) == [f"{AGAIN}@"]
+    assert add.locator("option").all_text_contents() == ["Two columns", "Remove column B"]
+    person.see("button[aria-label='Change column B']").focus()
     person.page.keyboard.press("Enter")
     person.page.keyboard.press("Enter")  # opens the list of runs, which has the focus
     entries = person.see(".picker-panel:visible li")
@@ -157,7 +139,7 @@ def test_columns_are_added_searched_and_removed_with_the_keyboard(
     assert entries.all_text_contents() == [RENAMED]
     person.page.keyboard.press("Enter")
     person.settle()
-    assert columns(person)[1] == f"{RENAMED}@"
+    assert columns(person) == [f"{RENAMED}@"]
     person.page.keyboard.press("Enter")
     person.page.keyboard.type("s")
     assert entries.count() == 4
@@ -171,13 +153,16 @@ def test_columns_are_added_searched_and_removed_with_the_keyboard(
     assert person.see(".picker-panel:visible").count() == 0
     person.page.keyboard.press("Escape")
     assert person.see(".column-panel:visible").count() == 0
-    person.see("button[aria-label='Remove column B']").click()
-    person.settle()
-    assert columns(person) == [f"{RENAMED}@", "@:1"]
     person.press("d")
     person.settle()
     assert columns(person) == []
     assert not person.see(".sides").is_visible()
+    person.press("d")  # brings it back
+    person.settle()
+    assert columns(person) == [f"{RENAMED}@"]
+    person.see("button[aria-label='Remove column B']").click()
+    person.settle()
+    assert columns(person) == []
 
 
 def test_the_list_of_runs_closes_when_another_place_is_pressed(
@@ -200,17 +185,15 @@ def test_the_list_of_runs_closes_when_another_place_is_pressed(
 
 
 def test_long_names_are_cut_in_the_middle(runs: str, visit: Callable[..., Person]) -> None:
-    person = open_columns(visit, runs, compare=f"{AGAIN}@", compare2=f"{RENAMED}@")
-    for letter, end in (("B", "seed_1"), ("C", "seed_2")):
-        name = person.see(f".side[aria-label^='{letter} '] .origin > .run-name")
-        text, shown, cut = name.evaluate(
+    for run, end in ((AGAIN, "seed_1"), (RENAMED, "seed_2")):
+        person = open_columns(visit, runs, compare=f"{run}@")
+        name = person.see(".side[aria-label^='B '] .origin > .run-name")
+        text, shown = name.evaluate(
             "(e) => { const [head, tail] = [...e.children].slice(1);"
-            "return [tail.textContent, tail.getBoundingClientRect().width,"
-            " head.scrollWidth > head.clientWidth]; }"
+            "return [tail.textContent, tail.getBoundingClientRect().width]; }"
         )
         assert text.endswith(end)
         assert shown > 40  # px
-        assert cut
     option = person.see("select[aria-label=Run] option[value$=seed_2]").text_content()
     assert len(option) == 46
     assert option.endswith("seed_2")
@@ -223,9 +206,9 @@ def colours(person: Person) -> dict[str, str]:
 
 
 def test_runs_have_the_colours_of_tensorboard(runs: str, visit: Callable[..., Person]) -> None:
-    person = open_columns(visit, runs, inside=True, **FOUR)
+    person = open_columns(visit, runs, inside=True, **OTHER)
     seen = colours(person)
-    assert len(set(seen.values())) == 4
+    assert len(set(seen.values())) == 2
     for run, colour in seen.items():
         script = (
             "(run) => { const e = document.createElement('i');"
@@ -234,23 +217,21 @@ def test_runs_have_the_colours_of_tensorboard(runs: str, visit: Callable[..., Pe
         )
         assert person.page.evaluate(script, run) == colour
     # The tab hands out the same colours where there is no page to read them from.
-    assert colours(open_columns(visit, runs, **FOUR)) == seen
+    assert colours(open_columns(visit, runs, **OTHER)) == seen
 
 
-def test_the_curves_of_all_columns_are_in_one_chart_with_a_key(
+def test_the_curves_of_both_columns_are_in_one_chart_with_a_key(
     runs: str, visit: Callable[..., Person]
 ) -> None:
-    person = open_columns(visit, runs, channel=2, **FOUR)
+    person = open_columns(visit, runs, channel=2, **RERUN)
     for place in (".channel", ".charts"):
         key = person.see(f"{place} .key li")
-        key.nth(2).wait_for()
-        assert [text.replace("loading", "") for text in key.all_text_contents()] == [
-            f"A{BASE}", f"B{AGAIN}", f"C{RENAMED}conv2",
-        ]  # fmt: skip
+        key.nth(1).wait_for()
+        texts = [text.replace("loading", "") for text in key.all_text_contents()]
+        assert texts == [f"A{BASE}", f"B{AGAIN}"]
     label = person.see(".charts canvas[aria-label^='range over steps']").get_attribute("aria-label")
-    assert [part.split(":")[0] for part in label.split("range over steps: ")[1].split(" · ")] == [
-        "A", "B", "C", "linear axis",
-    ]  # fmt: skip
+    parts = label.split("range over steps: ")[1].split(" · ")
+    assert [part.split(":")[0] for part in parts] == ["A", "B", "linear axis"]
     drawn = person.frame.evaluate(
         """() => { const canvas = document.querySelector(".charts canvas[aria-label^='range']");
         const { width, height } = canvas;
@@ -258,30 +239,28 @@ def test_the_curves_of_all_columns_are_in_one_chart_with_a_key(
         const pixel = (_, i) => `rgb(${data.slice(4 * i, 4 * i + 3).join(", ")})`;
         return [...new Set(Array.from({ length: width * height }, pixel))]; }"""
     )
-    of = colours(person)  # the curve of A lies below that of C, whose weights are the same
-    assert {of[AGAIN], of[RENAMED]} <= set(drawn)
-    assert of[SHORT] not in drawn
+    assert colours(person)[AGAIN] in drawn
 
 
-def test_a_saved_picture_has_the_headings_of_all_columns(
+def test_a_saved_picture_has_the_headings_of_both_columns(
     runs: str, visit: Callable[..., Person]
 ) -> None:
-    person = open_columns(visit, runs, show="all", **FOUR)
+    person = open_columns(visit, runs, show="all", **OTHER)
     texts = saved_texts(person)
     assert "second" in texts
     assert f"A · {BASE} · step 20 · sample 0" in texts
-    assert f"B · {AGAIN} · step 10 · sample 0 · pinned" in texts
     follows = "follows the slider · matched by position: conv2"
-    assert f"C · {RENAMED} · step 10 · sample 1 · {follows}" in texts
-    assert f"D · {SHORT} · follows the slider" in texts
-    assert MISSING in texts
+    assert f"B · {RENAMED} · step 10 · sample 1 · {follows}" in texts
     assert any(text.startswith("difference, of different inputs: each") for text in texts)
+    texts = saved_texts(open_columns(visit, runs, show="all", **ABSENT))
+    assert f"B · {SHORT} · follows the slider" in texts
+    assert MISSING in texts
 
 
-def test_layers_are_ranked_by_how_much_a_column_differs(
+def test_layers_are_ranked_by_how_much_the_columns_differ(
     runs: str, visit: Callable[..., Person]
 ) -> None:
-    person = open_columns(visit, runs, **FOUR)
+    person = open_columns(visit, runs, **RERUN)
     person.menu("Compare")
     person.see("button:text-is('Rank layers')").click()
     person.see(".ranks button").nth(1).wait_for()
@@ -293,13 +272,16 @@ def test_layers_are_ranked_by_how_much_a_column_differs(
     assert all(0.5 < value < 2 for value in values)
     person.see(".ranks button:has-text('first')").click()
     person.drawn(20, "first")
-    which = person.see("select[aria-label='Column that is compared with A']")
-    which.select_option("C")
-    person.settle()
+
+
+def test_layers_that_are_not_the_same_are_ranked_apart(
+    runs: str, visit: Callable[..., Person]
+) -> None:
+    person = open_columns(visit, runs, rank=1, **OTHER)
     person.see(".rank-group:has-text('statistics')").wait_for()
     texts = person.see(".rank-note").all_text_contents()
     assert sorted(texts) == [f"matched by position: conv{k}; steps 20 and 10" for k in (1, 2)]
-    which.select_option("D")
+    person = open_columns(visit, runs, rank=1, **ABSENT)
     person.see(".rank-note:text-is('no such layer in the other run')").wait_for()
     person.settle()
     assert person.see(".ranks button").count() == 2

@@ -35,20 +35,24 @@ def test_the_locked_scale_is_that_of_the_sample_that_is_shown(
     assert extremes(person) == pytest.approx((np.min(values), np.max(values)), rel=0.01)
 
 
-def test_each_column_of_other_maps_has_a_strip_on_one_common_scale(
-    address: str, striped_runs: Path, visit: Callable[..., Person]
+@pytest.mark.parametrize(("compare", "run", "sample"), [("bad@", "bad", 0), ("@:1", "good", 1)])
+def test_a_column_of_other_maps_has_a_strip_on_one_common_scale(
+    address: str,
+    striped_runs: Path,
+    visit: Callable[..., Person],
+    compare: str,
+    run: str,
+    sample: int,
 ) -> None:
-    person = visit(address, **STEM, compare="bad@", compare2="@10", compare3="@:1", tile=48)
+    person = visit(address, **STEM, compare=compare, tile=48)
     person.wait(READY)
     headings = person.see(".film-pane h2:visible").all_text_contents()
-    assert headings == ["A · good · sample 0", "B · bad · sample 0", "D · good · sample 1"]
-    assert person.see(".film-columns").text_content() == "C is a step of the strip of A."
-    assert "locked over all kept steps of A, B, D" in person.see(".film-scale").text_content()
-    shown = [("good", 0), ("bad", 0), ("good", 1)]
+    assert headings == ["A · good · sample 0", f"B · {run} · sample {sample}"]
+    assert "locked over all kept steps of A, B" in person.see(".film-scale").text_content()
     values = [
         maps[2][np.isfinite(maps[2])]
-        for run, sample in shown
-        for maps in stored_maps(striped_runs / run, "stem.0", sample).values()
+        for shown, number in (("good", 0), (run, sample))
+        for maps in stored_maps(striped_runs / shown, "stem.0", number).values()
     ]
     known = np.concatenate(values)
     ends = known.min(), known.max()
@@ -56,6 +60,15 @@ def test_each_column_of_other_maps_has_a_strip_on_one_common_scale(
     box = person.see(".film canvas").nth(1).bounding_box()
     person.page.mouse.move(box["x"] + 200, box["y"] + 6)
     assert person.see(".film .status").text_content().startswith("B · step ")
+
+
+def test_a_column_of_the_same_maps_has_no_strip_of_its_own(
+    address: str, visit: Callable[..., Person]
+) -> None:
+    person = visit(address, **STEM, compare="@10", tile=48)
+    person.wait(READY)
+    assert person.see(".film-pane").count() == 1
+    assert person.see(".film-columns").text_content() == "B is a step of the strip of A."
 
 
 def test_strips_scroll_together_and_lead_to_the_step_of_their_column(

@@ -30,7 +30,7 @@ PLACES: dict[str, dict[str, object]] = {
     "gradients": {**FROM, "role": "gradients_of_maps"},
     "inputs": {**FROM, "role": "inputs", "scale": "layer"},
     "kernels": {**FROM, "role": "kernels", "channel": 1},
-    "columns": {**FROM, "compare": "@1", "compare2": "other@", "show": "all"},
+    "columns": {**FROM, "compare": "other@", "show": "all"},
     "point": {**FROM, "step": 3, "pixel": "0.4,0.6"},
     "attribution": {"run": "plain", "view": "attribution", "step": 3},
     "film": {**FROM, "view": "film", "channels": "0,2"},

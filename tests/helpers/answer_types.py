@@ -23,7 +23,7 @@ FILE = Path(fmapboard.__file__).parent / "plugin" / "static" / "server" / "route
 _HEAD = """\
 /** What the server's routes answer. Written by tests/helpers/answer_types.py: do not edit. */
 
-import type { PatchesHeader, RecordHeader, Role } from "./answers.js";
+import type { PatchesHeader, RecordHeader, Role } from "./server.js";
 
 /** A float in a JSON answer: non-finite values are spelled. */
 export type JsonFloat = number | "NaN" | "Infinity" | "-Infinity";

@@ -9,7 +9,7 @@ import { sideFor } from "../../src/fmapboard/plugin/static/view/attribution.js";
 /** @param {number} count @param {boolean} isPaired @param {[number, number]|null} size of maps */
 function rows(count, isPaired = true, size = null) {
   const row = { first: isPaired ? {} : null, series: { size } };
-  return /** @type {import("../../src/fmapboard/plugin/static/model/attribution.js").Row[]} */ (
+  return /** @type {import("../../src/fmapboard/plugin/static/model/model.js").Row[]} */ (
     /** @type {unknown} */ (Array(count).fill(row))
   );
 }

@@ -20,12 +20,24 @@ for (const path of files.filter((file) => file.endsWith(".js")).sort()) {
   if (!path.startsWith("dist")) digest.update(readFileSync(join(STATIC, path)));
 }
 
+/** Templates without the indentation of their lines, which htm leaves out of the page. */
+const unindented = {
+  name: "unindented",
+  /** @param {import("esbuild").PluginBuild} of */
+  setup({ onLoad }) {
+    onLoad({ filter: /\/view\/\w+\.js$/ }, ({ path }) => ({
+      contents: readFileSync(path, "utf8").replace(/\n +/g, "\n"),
+    }));
+  },
+};
+
 const isCheck = process.argv.includes("--check");
 const { outputFiles } = await build({
   absWorkingDir: STATIC,
   entryPoints: ENTRIES,
   outdir: "dist",
   bundle: true,
+  plugins: [unindented],
   minify: true,
   format: "esm",
   target: "es2023",

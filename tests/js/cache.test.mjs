@@ -3,9 +3,15 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Cache } from "../../src/fmapboard/plugin/static/server/cache.js";
 
-/** @typedef {{key: string, signal: AbortSignal, answer: (value: unknown) => void, fail: (why: Error) => void}} Sent */
+/**
+ * @typedef {{key: string, signal: AbortSignal, answer: (value: unknown) => void, fail: (why: Error)
+ *   => void}} Sent
+ */
 
-/** A cache whose requests are answered by hand, each answer of 40 bytes. @param {number} limit bytes */
+/**
+ * A cache whose requests are answered by hand, each answer of 40 bytes.
+ * @param {number} limit bytes
+ */
 function byHand(limit = 100) {
   /** @type {Sent[]} */
   const sent = [];

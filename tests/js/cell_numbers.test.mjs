@@ -5,7 +5,7 @@ import { numbersOf } from "../../src/fmapboard/plugin/static/model/health_states
 import { Cache } from "../../src/fmapboard/plugin/static/server/cache.js";
 import { LAYER } from "./fixtures.mjs";
 
-/** @typedef {import("../../src/fmapboard/plugin/static/server/health.js").Health} Health */
+/** @typedef {import("../../src/fmapboard/plugin/static/server/server.js").Health} Health */
 
 test("numbers that the answer does not have are requested once per step, and errors are said", async (t) => {
   /** @type {string[]} */

@@ -5,11 +5,14 @@ import { CODE } from "../../src/fmapboard/plugin/static/model/health_states.js";
 import { columnRanges, scaleNote } from "../../src/fmapboard/plugin/static/model/value_scale.js";
 import { sceneRanges } from "../../src/fmapboard/plugin/static/model/value_scale.js";
 
-/** @typedef {import("../../src/fmapboard/plugin/static/model/scene.js").SceneColumn} SceneColumn */
+/** @typedef {import("../../src/fmapboard/plugin/static/model/model.js").SceneColumn} SceneColumn */
 
 const HOW = /** @type {const} */ ({ scale: "channel", colours: "viridis", own_scale: false });
 
-/** @param {string} letter @param {number[]} lo @param {number[]} hi @param {number[]} codes of the server */
+/**
+ * @param {string} letter @param {number[]} lo @param {number[]} hi
+ * @param {number[]} codes of the server
+ */
 function column(letter, lo, hi, codes = lo.map(() => CODE.FINE)) {
   const side = { planes: null, lo, hi };
   const arrays = { "inputs.code": { shape: [codes.length], values: Float32Array.from(codes) } };
@@ -30,11 +33,9 @@ const NONE = /** @type {SceneColumn} */ (/** @type {unknown} */ ({ letter: "C", 
 test("a column that has few colours of the shared scale is said to look flat, and beside what", () => {
   assert.equal(
     note([A, B], 2),
-    "A looks flat because all columns share one scale: values from −2 to 1 in A, " +
+    "A looks flat because both columns share one scale: values from −2 to 1 in A, " +
       "but from −100 to 30000 (large) in B.",
   );
-  const c = column("C", [0, 0], [0.1, 0.1]);
-  assert.match(note([B, A, c], 2), /^A, C look flat .* in A, from 0 to 0.1 in C, but from −100 /);
 });
 
 test("nothing is said of similar columns, of one that is alone, and of one without a picture", () => {

@@ -11,11 +11,11 @@ import {
 import { START, fromEntries, toEntries } from "../../src/fmapboard/plugin/static/model/state.js";
 import { LAYER as PLAIN } from "./fixtures.mjs";
 
-/** @typedef {import("../../src/fmapboard/plugin/static/model/state.js").Column} Column */
-/** @typedef {import("../../src/fmapboard/plugin/static/model/state.js").Kind} Kind */
+/** @typedef {import("../../src/fmapboard/plugin/static/model/model.js").Column} Column */
+/** @typedef {import("../../src/fmapboard/plugin/static/model/model.js").Kind} Kind */
 
 const STATE = { ...START, run: "a", layer: "fmapboard/conv" };
-/** @type {import("../../src/fmapboard/plugin/static/server/answers.js").Layer} */
+/** @type {import("../../src/fmapboard/plugin/static/server/server.js").Layer} */
 const LAYER = {
   ...PLAIN,
   samples: 2,
@@ -54,26 +54,18 @@ test("a text without a step behind an @ is the name of a run", () => {
   }
 });
 
-test("an address with four columns is restored exactly", () => {
-  const columns = WRITTEN.slice(1, 4).map(([own]) => ({ ...SAME, ...own }));
-  const state = { ...STATE, step: 10, columns, rank: 2 };
+test("an address with a column beside the main one is restored exactly", () => {
+  const compare = { ...SAME, run: "b", step: -5, sample: 1 };
+  const state = { ...STATE, step: 10, compare, rank: true };
   const entries = toEntries(state);
   // TensorBoard keeps one entry per name when it changes the address.
   assert.equal(new Map(entries).size, entries.length);
   assert.deepEqual(fromEntries(entries), state);
 });
 
-test("repeated entries are as many columns, up to three", () => {
-  const entries = /** @type {[string, string][]} */ (
-    ["b@1", "c", "d@2", "e@3"].map((text) => ["compare", text])
-  );
-  const { columns } = fromEntries(entries);
-  assert.deepEqual(columns.map(columnText), ["b@1", "c@", "d@2"]);
-});
-
 test("a new column has an existing, different value", () => {
-  const text = (/** @type {Kind} */ kind, /** @type {Partial<typeof STATE>} */ more = {}) => {
-    const column = newColumn(kind, { ...STATE, step: 0, ...more }, LAYER, ["a", "b"]);
+  const text = (/** @type {Kind} */ kind) => {
+    const column = newColumn(kind, { ...STATE, step: 0 }, LAYER, ["a", "b"]);
     return column && columnText(column);
   };
   const kinds = /** @type {Kind[]} */ (["step", "run", "sample", "role"]);
@@ -81,16 +73,14 @@ test("a new column has an existing, different value", () => {
     kinds.map((kind) => text(kind)),
     ["@10", "b@", "@:1", "@::inputs"],
   );
-  assert.equal(text("step", { columns: [{ ...SAME, step: 10 }] }), "@20");
-  assert.equal(text("run", { columns: [{ ...SAME, run: "b" }] }), null);
   assert.equal(newColumn("step", STATE, undefined, []), null);
 });
 
 test("a column is swapped with the main one when the main one becomes it", () => {
-  const before = { ...STATE, columns: [{ ...SAME, run: "b", sample: 1 }] };
-  assert.equal(swapped({ ...before, run: "b" }, before)[0].run, "a");
-  assert.equal(swapped({ ...before, run: "c" }, before)[0].run, "b");
-  assert.equal(swapped({ ...before, sample: 1 }, before)[0].sample, 0);
-  const chosen = [{ ...SAME, run: "a" }];
-  assert.equal(swapped({ ...before, columns: chosen }, before), chosen);
+  const before = { ...STATE, compare: { ...SAME, run: "b", sample: 1 } };
+  assert.equal(swapped({ ...before, run: "b" }, before)?.run, "a");
+  assert.equal(swapped({ ...before, run: "c" }, before)?.run, "b");
+  assert.equal(swapped({ ...before, sample: 1 }, before)?.sample, 0);
+  const chosen = { ...SAME, run: "a" };
+  assert.equal(swapped({ ...before, compare: chosen }, before), chosen);
 });

@@ -14,8 +14,8 @@ import { next, nextTile } from "../../src/fmapboard/plugin/static/view/help.js";
 import { CHOICES, START } from "../../src/fmapboard/plugin/static/model/state.js";
 import { LAYER as PLAIN } from "./fixtures.mjs";
 
-/** @typedef {import("../../src/fmapboard/plugin/static/server/answers.js").Layer} Layer */
-/** @typedef {import("../../src/fmapboard/plugin/static/model/state.js").Column} Column */
+/** @typedef {import("../../src/fmapboard/plugin/static/server/server.js").Layer} Layer */
+/** @typedef {import("../../src/fmapboard/plugin/static/model/model.js").Column} Column */
 
 /** @type {Layer} */
 const LAYER = {

@@ -32,7 +32,7 @@ import {
 import { CODE } from "../../src/fmapboard/plugin/static/model/health_states.js";
 import { START } from "../../src/fmapboard/plugin/static/model/state.js";
 
-/** @typedef {import("../../src/fmapboard/plugin/static/model/scene.js").History} History */
+/** @typedef {import("../../src/fmapboard/plugin/static/model/model.js").History} History */
 
 const CHANNEL = /** @type {const} */ ({ scale: "channel", zeroCentred: false });
 

@@ -1,21 +1,21 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { filmColumns } from "../../src/fmapboard/plugin/static/model/film.js";
+import { filmColumns } from "../../src/fmapboard/plugin/static/model/film_strips.js";
 import { lockedRanges } from "../../src/fmapboard/plugin/static/model/film_scale.js";
 import { SAME } from "../../src/fmapboard/plugin/static/model/state.js";
 import { placed } from "../../src/fmapboard/plugin/static/model/compare.js";
 import { START } from "../../src/fmapboard/plugin/static/model/state.js";
 import { LAYER as NEW } from "./fixtures.mjs";
 
-/** @typedef {import("../../src/fmapboard/plugin/static/model/look.js").Model} Model */
+/** @typedef {import("../../src/fmapboard/plugin/static/model/model.js").Model} Model */
 
 const LAYER = { ...NEW, steps: [0, 10], wall_times: [1, 2] };
 
-/** @param {Partial<import("../../src/fmapboard/plugin/static/model/state.js").Column>[]} own */
-function of(...own) {
-  const columns = own.map((each) => ({ ...SAME, ...each }));
-  const state = { ...START, run: "a", layer: LAYER.key, columns };
+/** @param {Partial<import("../../src/fmapboard/plugin/static/model/model.js").Column>|null} own */
+function of(own) {
+  const compare = own && { ...SAME, ...own };
+  const state = { ...START, run: "a", layer: LAYER.key, compare };
   const layersOf = (/** @type {string} */ run) => (run === "gone" ? undefined : [LAYER]);
   const why = (/** @type {string} */ run) => (run === "gone" ? "no run gone" : "");
   return filmColumns(
@@ -25,27 +25,28 @@ function of(...own) {
         layer: LAYER,
         history: null,
         filmHistories: [],
-        columns: columns.map((column) => placed(column, state, LAYER, layersOf, why)),
+        columns: compare ? [placed(compare, state, LAYER, layersOf, why)] : [],
       })
     ),
   );
 }
 
 test("one column has a strip without a letter", () => {
-  const { columns, notes } = of();
+  const { columns, notes } = of(null);
   assert.deepEqual([columns.map(({ letter }) => letter), notes], [[""], []]);
 });
 
-test("columns of other maps have strips, those of the same maps and missing ones a note", () => {
-  const { columns, notes } = of({ step: LAYER.steps[0] }, { run: "gone" }, { run: "b", sample: 1 });
+test("a column of other maps has a strip, one of the same maps or a missing one a note", () => {
+  const { columns } = of({ run: "b", sample: 1 });
   assert.deepEqual(
-    columns.map(({ letter, text, place }) => [letter, text, place]),
+    columns.map(({ letter, text, isOther }) => [letter, text, isOther]),
     [
-      ["A", "a · sample 0", -1],
-      ["D", "b · sample 1", 2],
+      ["A", "a · sample 0", false],
+      ["B", "b · sample 1", true],
     ],
   );
-  assert.deepEqual(notes, ["B is a step of the strip of A.", "C: no run gone."]);
+  assert.deepEqual(of({ step: LAYER.steps[0] }).notes, ["B is a step of the strip of A."]);
+  assert.deepEqual(of({ run: "gone" }).notes, ["B: no run gone."]);
 });
 
 test("strips share one scale, whatever number of channels each has", () => {

@@ -6,7 +6,7 @@ import { colours } from "../../src/fmapboard/plugin/static/picture/pixels.js";
 import { arrangement, readKernels } from "../../src/fmapboard/plugin/static/server/kernels.js";
 import { packed, stored } from "../../src/fmapboard/plugin/static/server/palettes.js";
 
-/** @typedef {import("../../src/fmapboard/plugin/static/server/palettes.js").Rgb} Rgb */
+/** @typedef {import("../../src/fmapboard/plugin/static/server/server.js").Rgb} Rgb */
 
 /** @param {Rgb[][]} rows */
 function image(rows) {
@@ -18,7 +18,7 @@ function image(rows) {
 const SIGNED = stored("signed");
 const [LOW, ZERO, HIGH] = [SIGNED[0], SIGNED[125], SIGNED[249]];
 const EDGE = /** @type {Rgb} */ ([0, 0, 32]);
-/** @type {import("../../src/fmapboard/plugin/static/server/answers.js").KernelsPicture} */
+/** @type {import("../../src/fmapboard/plugin/static/server/server.js").KernelsPicture} */
 const PICTURE = {
   role: "kernels",
   peak: 1,

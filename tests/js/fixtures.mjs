@@ -1,7 +1,7 @@
 // @ts-check
 /** Answers of the server that several tests share. */
 
-/** @type {import("../../src/fmapboard/plugin/static/server/answers.js").Layer} */
+/** @type {import("../../src/fmapboard/plugin/static/server/server.js").Layer} */
 export const LAYER = {
   key: "fmapboard/conv",
   name: "",
@@ -25,7 +25,9 @@ export const LAYER = {
   error: null,
 };
 
-/** @typedef {import("../../src/fmapboard/plugin/static/server/answers.js").MapsPicture} MapsPicture */
+/**
+ * @typedef {import("../../src/fmapboard/plugin/static/server/server.js").MapsPicture} MapsPicture
+ */
 
 /** A picture of two maps of 1 × 3 px. @type {MapsPicture} */
 export const TILES_PICTURE = {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { GLOSSARY, explanation } from "../../src/fmapboard/plugin/static/model/terms.js";
 import { goneText, replaced } from "../../src/fmapboard/plugin/static/model/compare.js";
-import { leftToRight } from "../../src/fmapboard/plugin/static/model/scene.js";
+import { isReversed } from "../../src/fmapboard/plugin/static/model/scene.js";
 import { START } from "../../src/fmapboard/plugin/static/model/state.js";
 
 test("a term is explained in the tooltip, and for screen readers by the help", () => {
@@ -37,8 +37,9 @@ test("of one run, older steps stand left; of several, the order is the user's", 
   const column = (/** @type {string} */ run, /** @type {number} */ step) => ({
     question: { run, key: "k", step, ts: 0, role: "feature_maps", sample: 0 },
   });
-  assert.deepEqual(leftToRight([column("a", 9), column("a", 0), column("a", 5)]), [1, 2, 0]);
-  assert.deepEqual(leftToRight([column("a", 9), column("a", 9)]), [0, 1]);
-  assert.deepEqual(leftToRight([column("a", 9), column("b", 0)]), [0, 1]);
-  assert.deepEqual(leftToRight([column("a", 9), { question: null }]), [0, 1]);
+  assert.equal(isReversed([column("a", 9), column("a", 0)]), true);
+  assert.equal(isReversed([column("a", 9), column("a", 9)]), false);
+  assert.equal(isReversed([column("a", 9), column("b", 0)]), false);
+  assert.equal(isReversed([column("a", 9), { question: null }]), false);
+  assert.equal(isReversed([column("a", 9)]), false);
 });

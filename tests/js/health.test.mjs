@@ -26,8 +26,10 @@ import {
 import { LAYER } from "./fixtures.mjs";
 
 /** @typedef {import("../../src/fmapboard/plugin/static/server/routes.js").Line} Finding */
-/** @typedef {import("../../src/fmapboard/plugin/static/server/health.js").Health} Health */
-/** @typedef {import("../../src/fmapboard/plugin/static/server/health.js").HealthLayer} HealthLayer */
+/** @typedef {import("../../src/fmapboard/plugin/static/server/server.js").Health} Health */
+/**
+ * @typedef {import("../../src/fmapboard/plugin/static/server/server.js").HealthLayer} HealthLayer
+ */
 
 /** @type {HealthLayer} */
 const CONV = {
@@ -66,7 +68,7 @@ const RELU = {
  * @param {HealthLayer[]} layers @returns {Health}
  */
 function health(codes, columns = {}, layers = [CONV, RELU]) {
-  /** @type {import("../../src/fmapboard/plugin/static/server/decode.js").NamedArrays} */
+  /** @type {import("../../src/fmapboard/plugin/static/server/server.js").NamedArrays} */
   const arrays = {};
   for (const [name, rows] of Object.entries(columns)) {
     arrays[name] = { shape: [rows.length, layers.length], values: Float32Array.from(rows.flat()) };

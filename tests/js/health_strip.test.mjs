@@ -15,10 +15,10 @@ import { CODE } from "../../src/fmapboard/plugin/static/model/health_states.js";
 import { LAYER } from "./fixtures.mjs";
 
 /**
- * @typedef {import("../../src/fmapboard/plugin/static/server/health.js").Overview} Overview
+ * @typedef {import("../../src/fmapboard/plugin/static/server/server.js").Overview} Overview
  */
 
-/** @typedef {import("../../src/fmapboard/plugin/static/view/layers.js").Row} Row */
+/** @typedef {import("../../src/fmapboard/plugin/static/view/view.js").Row} Row */
 
 /** @type {Overview} */
 const HEALTHY = {

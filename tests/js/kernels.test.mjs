@@ -14,8 +14,10 @@ import { corner, hit, kernelLayout } from "../../src/fmapboard/plugin/static/pic
 import { cellsOf } from "../../src/fmapboard/plugin/static/model/kernel_scene.js";
 import { stored } from "../../src/fmapboard/plugin/static/server/palettes.js";
 
-/** @typedef {import("../../src/fmapboard/plugin/static/server/kernels.js").Kernels} Kernels */
-/** @typedef {import("../../src/fmapboard/plugin/static/server/answers.js").KernelsPicture} Picture */
+/** @typedef {import("../../src/fmapboard/plugin/static/server/server.js").Kernels} Kernels */
+/**
+ * @typedef {import("../../src/fmapboard/plugin/static/server/server.js").KernelsPicture} Picture
+ */
 
 /**
  * All kernels are drawn unless `picture` says otherwise.

@@ -3,12 +3,15 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { drawnOf, sceneRanges } from "../../src/fmapboard/plugin/static/model/value_scale.js";
 
-/** @typedef {import("../../src/fmapboard/plugin/static/model/scene.js").History} History */
-/** @typedef {import("../../src/fmapboard/plugin/static/model/scene.js").SceneColumn} SceneColumn */
+/** @typedef {import("../../src/fmapboard/plugin/static/model/model.js").History} History */
+/** @typedef {import("../../src/fmapboard/plugin/static/model/model.js").SceneColumn} SceneColumn */
 
 const HOW = /** @type {const} */ ({ scale: "channel", colours: "viridis" });
 
-/** @param {number} channels @param {number[]} lo @param {number[]} hi of all steps @returns {History} */
+/**
+ * @param {number} channels @param {number[]} lo @param {number[]} hi of all steps
+ * @returns {History}
+ */
 function history(channels, lo, hi) {
   const array = (/** @type {number[]} */ values) => ({
     shape: [values.length / channels, channels],

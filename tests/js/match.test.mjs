@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { match } from "../../src/fmapboard/plugin/static/model/compare.js";
 import { LAYER } from "./fixtures.mjs";
 
-/** @typedef {import("../../src/fmapboard/plugin/static/server/answers.js").Layer} Layer */
+/** @typedef {import("../../src/fmapboard/plugin/static/server/server.js").Layer} Layer */
 
 /** @param {string} label @param {Partial<Layer>} more @returns {Layer} */
 function layer(label, more = {}) {

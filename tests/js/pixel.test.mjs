@@ -11,7 +11,7 @@ import {
 } from "../../src/fmapboard/plugin/static/model/state.js";
 import { channelsAt } from "../../src/fmapboard/plugin/static/picture/crosshair.js";
 
-/** @typedef {import("../../src/fmapboard/plugin/static/model/value_scale.js").Side} Side */
+/** @typedef {import("../../src/fmapboard/plugin/static/model/model.js").Side} Side */
 
 /**
  * Maps of 1 × 4 px, on a scale from 0 to 255.

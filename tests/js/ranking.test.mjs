@@ -6,7 +6,10 @@ import { SAME, START } from "../../src/fmapboard/plugin/static/model/state.js";
 import { Source } from "../../src/fmapboard/plugin/static/server/source.js";
 import { LAYER } from "./fixtures.mjs";
 
-/** @typedef {import("../../src/fmapboard/plugin/static/server/routes.js").LayerDifference} LayerDifference */
+/**
+ * @typedef {import("../../src/fmapboard/plugin/static/server/routes.js").LayerDifference}
+ *   LayerDifference
+ */
 
 /** @param {string} key @param {Partial<LayerDifference>} more */
 function row(key, more) {

@@ -19,10 +19,10 @@ import { profile } from "../../src/fmapboard/plugin/static/view/channel.js";
 import { ROWS_PICTURE as PICTURE } from "./fixtures.mjs";
 
 /**
- * @typedef {import("../../src/fmapboard/plugin/static/server/answers.js").MapsPicture} MapsPicture
+ * @typedef {import("../../src/fmapboard/plugin/static/server/server.js").MapsPicture} MapsPicture
  */
 
-/** @typedef {import("../../src/fmapboard/plugin/static/model/scene.js").MapsScene} MapsScene */
+/** @typedef {import("../../src/fmapboard/plugin/static/model/model.js").MapsScene} MapsScene */
 
 const REQUEST = {
   count: 64,

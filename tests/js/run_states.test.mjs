@@ -10,7 +10,7 @@ import {
 } from "../../src/fmapboard/plugin/static/model/run_states.js";
 import { explanation } from "../../src/fmapboard/plugin/static/model/terms.js";
 
-/** @import {RunState, RunVerdict} from "../../src/fmapboard/plugin/static/model/run_states.js" */
+/** @import {RunState, RunVerdict} from "../../src/fmapboard/plugin/static/model/model.js" */
 /** @import {FindingsAnswer, Verdict} from "../../src/fmapboard/plugin/static/server/routes.js" */
 
 /** @param {Partial<Verdict>} line @returns {FindingsAnswer} */

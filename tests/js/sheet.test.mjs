@@ -1,5 +1,7 @@
 // @ts-check
-/** The contact sheet: which steps have columns, how large cells are, and what they are painted with. */
+/**
+ * The contact sheet: which steps have columns, how large cells are, and what they are painted with.
+ */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

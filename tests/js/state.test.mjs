@@ -12,7 +12,7 @@ import {
 const PREFIX = "p.feature_maps.";
 
 test("a state is restored from its address", () => {
-  /** @type {import("../../src/fmapboard/plugin/static/model/state.js").State} */
+  /** @type {import("../../src/fmapboard/plugin/static/model/model.js").State} */
   const state = {
     ...START,
     run: "exp 1/a&b=c",
@@ -22,7 +22,7 @@ test("a state is restored from its address", () => {
     scale: "layer",
     locked: true,
     colours: "signed",
-    columns: [{ run: "100% @x", step: 7, sample: null, role: "" }],
+    compare: { run: "100% @x", step: 7, sample: null, role: "" },
     show: "all",
     tile: 96,
     overlay: 60,
@@ -52,7 +52,7 @@ test("an address that names a layer, channel, step or comparison opens the maps"
 });
 
 test("the address of the overview keeps the place in the maps", () => {
-  /** @type {import("../../src/fmapboard/plugin/static/model/state.js").State} */
+  /** @type {import("../../src/fmapboard/plugin/static/model/model.js").State} */
   const state = { ...START, layer: "fmapboard/conv", step: 40 };
   assert.deepEqual(fromEntries(toEntries(state)), state);
 });

@@ -8,7 +8,10 @@ import { UNKNOWN_LEVEL } from "../../src/fmapboard/plugin/static/model/health_st
 import { fillCells } from "../../src/fmapboard/plugin/static/picture/health_map.js";
 import { CODE } from "../../src/fmapboard/plugin/static/model/health_states.js";
 
-/** Pixels that differ from the most frequent colour of a cell. @param {number} wide @param {number} high */
+/**
+ * Pixels that differ from the most frequent colour of a cell.
+ * @param {number} wide @param {number} high
+ */
 function marks(wide, high) {
   const out = new Uint32Array(wide * high);
   const cells = {

@@ -8,7 +8,7 @@ import {
   ranges,
 } from "../../src/fmapboard/plugin/static/model/value_scale.js";
 
-/** @typedef {import("../../src/fmapboard/plugin/static/model/state.js").Scale} Scale */
+/** @typedef {import("../../src/fmapboard/plugin/static/model/model.js").Scale} Scale */
 
 /** @type {{scale: Scale, zeroCentred: boolean}} */
 const CHANNEL = { scale: "channel", zeroCentred: false };

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Joins Preact and htm, from their npm packages, in one module without imports:
- *   npm install --prefix DIR --ignore-scripts preact@11.2.0 htm@3.1.1 && node tests/js/vendor.mjs DIR
+ * Joins Preact and htm, from their npm packages, in one module without imports: npm install
+ * --prefix DIR --ignore-scripts preact@11.2.0 htm@3.1.1 && node tests/js/vendor.mjs DIR
  */
 
 import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
@@ -24,7 +24,10 @@ const body = (/** @type {string[]} */ ...path) =>
     .replace("export default ", "return ")
     .trim();
 
-/** "a as b" as pairs of an object: "a:b", or "b:a". @param {string} names @param {boolean} turned */
+/**
+ * "a as b" as pairs of an object: "a:b", or "b:a".
+ * @param {string} names @param {boolean} turned
+ */
 function pairs(names, turned = false) {
   const each = names.split(",").map((name) => name.trim().split(" as "));
   return each.map(([from, to = from]) => (turned ? `${to}:${from}` : `${from}:${to}`)).join(",");

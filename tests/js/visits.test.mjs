@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import { START } from "../../src/fmapboard/plugin/static/model/state.js";
-import { Visits } from "../../src/fmapboard/plugin/static/model/overview.js";
+import { Visits } from "../../src/fmapboard/plugin/static/model/visits.js";
 
 test("another page, run or layer is a place of its own; a step or a channel is not", () => {
   const visits = new Visits();

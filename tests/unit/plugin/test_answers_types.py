@@ -14,7 +14,6 @@ from torch import nn
 
 import fmapboard
 
-RECORDS = FILE.with_name("answers.js")
 STORED = {"RecordHeader", "MapsPicture", "KernelsPicture", "PatchesHeader", "PatchesPicture"}
 """Parts of stored records, of which the front end declares only the keys that it reads."""
 
@@ -26,11 +25,6 @@ def declared() -> dict[str, tuple[set[str], set[str]]]:
         keys = re.findall(r"^  (\w+)(\??): ", body, re.MULTILINE)
         required = {key for key, optional in keys if not optional}
         types[name] = required, {key for key, _ in keys} - required
-    for comment in re.findall(r"/\*\*.*?\*/", RECORDS.read_text(), re.DOTALL):
-        if name := re.search(r"@typedef \{object\} (\w+)", comment):
-            keys = re.findall(r"@property \{.*\} (\[?)(\w+)", comment)
-            required = {key for optional, key in keys if not optional}
-            types[name[1]] = required, {key for _, key in keys} - required
     return types
 
 

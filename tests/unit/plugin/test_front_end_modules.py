@@ -68,7 +68,7 @@ def test_the_pure_modules_pass_their_own_tests(node: str) -> None:
 
 def test_every_module_turns_type_checking_on() -> None:
     for path in OWN:
-        assert path.read_text().startswith("// @ts-check\n/** "), path.name
+        assert path.read_text().startswith("// @ts-check\n/**"), path.name
 
 
 def test_no_module_parses_text_as_markup_or_code() -> None:

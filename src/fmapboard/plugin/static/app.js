@@ -4,7 +4,8 @@
 import { mainSide, partners } from "./model/compare.js";
 import * as host from "./model/host.js";
 import { CALM_MS, corrected, look } from "./model/look.js";
-import { Overview, Visits } from "./model/overview.js";
+import { Overview } from "./model/overview_acts.js";
+import { Visits } from "./model/visits.js";
 import { Renewal } from "./model/renewal.js";
 import { Scenes } from "./model/scene.js";
 import * as states from "./model/state.js";
@@ -17,9 +18,8 @@ import { html, render } from "./vendor/preact_htm.js";
 import { Page } from "./view/page.js";
 import { putPoint } from "./view/point.js";
 
-/** @import {State} from "./model/state.js" */
-
-/** @typedef {import("./model/look.js").Model} Model */
+/** @import {Gone, How, Kind, Model, State} from "./model/model.js" */
+/** @import {Acts, ReportFacts} from "./view/view.js" */
 
 const FRAME_MS = 200;
 const REACH = 6;
@@ -27,7 +27,7 @@ const REACH = 6;
 const PATIENCE_MS = 150;
 
 export class App {
-  /** @param {import("./view/notices.js").ReportFacts|null} report null in TensorBoard */
+  /** @param {ReportFacts|null} report null in TensorBoard */
   constructor(report = null) {
     this.report = report;
     /** @type {State} */
@@ -52,20 +52,26 @@ export class App {
     this.isStarting = true;
     this.hasLayers = false; // when it was last drawn
     this.drawnAt = performance.now();
-    /** Columns that were removed last, which `d` brings back. @type {State["columns"]} */
-    this.removed = [];
+    /** Column that was removed last, which `d` brings back. @type {State["compare"]} */
+    this.removed = null;
     this.steppedAt = -Infinity;
-    /** @type {import("./model/compare.js").Gone[]} */
+    /** @type {Gone[]} */
     this.gone = [];
     /** @type {Set<string>} */
     this.relisted = new Set();
-    /** Layer that is shown until the first one with a difference is known. @type {{run: string, layer: string}|null} */
+    /**
+     * Layer that is shown until the first one with a difference is known.
+     * @type {{run: string, layer: string}|null}
+     */
     this.provisional = null;
     /** What can be done with the views that are on the page. */
-    this.page = /** @type {import("./view/page.js").Acts} */ ({});
+    this.page = /** @type {Acts} */ ({});
   }
 
-  /** Puts the tab into the page and installs all listeners and timers. @param {Parameters<typeof takeFrom>[0]} asked while the script was loading */
+  /**
+   * Puts the tab into the page and installs all listeners and timers.
+   * @param {Parameters<typeof takeFrom>[0]} asked while the script was loading
+   */
   start(asked = new Map()) {
     takeFrom(asked);
     this.state = states.fromEntries(host.readAddress());
@@ -90,7 +96,7 @@ export class App {
     this.redraw();
   }
 
-  /** @param {Partial<State>} patch @param {import("./model/overview.js").How} how */
+  /** @param {Partial<State>} patch @param {How} how */
   update(patch, how = "auto") {
     const before = this.state;
     this.state = { ...before, ...patch };
@@ -101,7 +107,7 @@ export class App {
       this.steppedAt = performance.now();
       window.setTimeout(() => this.redraw(), CALM_MS + 10);
     }
-    this.state.columns = states.swapped(this.state, before);
+    this.state.compare = states.swapped(this.state, before);
     this.redraw();
   }
 
@@ -256,23 +262,22 @@ export class App {
     window.setTimeout(() => this.advance(), FRAME_MS);
   }
 
-  /** Adds a column, or removes all. @param {import("./model/state.js").Kind|"off"} kind */
+  /** Shows a column beside the main one, or none. @param {Kind|"off"} kind */
   compare(kind) {
     if (kind === "off") {
-      this.removed = this.state.columns;
-      this.update({ columns: [], rank: 0 });
+      this.removed = this.state.compare;
+      this.update({ compare: null, rank: false });
       return;
     }
-    const { columns } = this.state;
     const runs = partners(this.state.run, this.model?.runs ?? []);
-    const column = states.newColumn(kind, this.state, this.model?.layer, runs);
-    if (column && columns.length < states.MOST) this.update({ columns: [...columns, column] });
+    const compare = states.newColumn(kind, this.state, this.model?.layer, runs);
+    if (compare) this.update({ compare });
   }
 
-  /** Removes all columns; without any, brings back those removed last, or adds another step. */
-  toggleColumns() {
-    if (this.state.columns.length) this.compare("off");
-    else if (this.removed.length) this.update({ columns: this.removed });
+  /** Removes the column; without one, brings back the last, or adds another step. */
+  toggleColumn() {
+    if (this.state.compare) this.compare("off");
+    else if (this.removed) this.update({ compare: this.removed });
     else this.compare("step");
   }
 
@@ -284,7 +289,8 @@ export class App {
 
   /**
    * A click on a tile: points at a place, chooses a channel for the film strip, or opens it.
-   * @param {number} channel @param {{u: number|null, v: number|null}} place @param {MouseEvent} event
+   * @param {number} channel @param {{u: number|null, v: number|null}} place
+   * @param {MouseEvent} event
    */
   pick(channel, { u, v }, event) {
     if (this.state.role === "kernels") {
@@ -296,7 +302,9 @@ export class App {
     } else this.update({ channel });
   }
 
-  /** Opens the film strip of the open channel and those chosen with it, or goes back to the maps. */
+  /**
+   * Opens the film strip of the open channel and those chosen with it, or goes back to the maps.
+   */
   toggleFilm() {
     const { view, channel, channels } = this.state;
     if (view === "film") this.update({ view: "maps" });

@@ -23,7 +23,10 @@ export async function render() {
   }
 }
 
-/** Answers by address, each for the script's first request. @type {Map<string, Promise<Response>>} */
+/**
+ * Answers by address, each for the script's first request.
+ * @type {Map<string, Promise<Response>>}
+ */
 const asked = new Map();
 
 /** Asks, while the script is loading, for what it will ask first: the runs, and all about one. */
@@ -43,7 +46,10 @@ async function ahead() {
   });
 }
 
-/** @param {string} path @param {Record<string, string>} query @param {(answer: Response) => Promise<Response>|Response} then */
+/**
+ * @param {string} path @param {Record<string, string>} query
+ * @param {(answer: Response) => Promise<Response>|Response} then
+ */
 function ask(path, query, then = (answer) => answer) {
   const url = new URL(`./data/${path}`, import.meta.url);
   for (const [name, value] of Object.entries(query)) url.searchParams.append(name, value);

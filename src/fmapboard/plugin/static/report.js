@@ -6,12 +6,12 @@ import { answerFrom } from "./server/api.js";
 import { answersIn, input, page } from "./server/embedded.js";
 import { loaders } from "./server/health.js";
 
-/** @typedef {import("./server/embedded.js").Embedded} Embedded */
+/** @import {Embedded} from "./server/server.js" */
+/** @import {ReportFacts} from "./view/view.js" */
 
-const { report, ...embedded } =
-  /** @type {{fmapboardReport: Embedded & {report: import("./view/notices.js").ReportFacts}}} */ (
-    /** @type {unknown} */ (window)
-  ).fmapboardReport;
+const { report, ...embedded } = /** @type {{fmapboardReport: Embedded & {report: ReportFacts}}} */ (
+  /** @type {unknown} */ (window)
+).fmapboardReport;
 document.title = report.title;
 answerFrom(answersIn(embedded));
 Object.assign(loaders, { page, input });

@@ -6,7 +6,10 @@ const stored = new Map(
   [...document.querySelectorAll("script[type='text/plain']")].map((each) => [each.id, each]),
 );
 
-/** @param {string} name of an element with base64, compressed if it begins with `z` @returns {Promise<ArrayBuffer>} */
+/**
+ * @param {string} name of an element with base64, compressed if it begins with `z`
+ * @returns {Promise<ArrayBuffer>}
+ */
 async function embedded(name) {
   const text = atob(stored.get(name)?.textContent ?? "");
   const bytes = new Uint8Array(text.length);

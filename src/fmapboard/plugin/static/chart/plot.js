@@ -7,9 +7,9 @@ import { number } from "../server/decode.js";
 import { FAULT_COLOURS, mixed, rgbOf } from "../server/palettes.js";
 import { nearest } from "../server/steps.js";
 
-/** @import {Words} from "../model/words.js" */
-/** @import {History} from "../model/scene.js" */
-/** @import {HistogramChart as HistogramSeries, ScalarChart as ScalarSeries} from "../server/routes.js" */
+/** @import {History, Words} from "../model/model.js" */
+/** @import {HistogramChart, ScalarChart} from "../server/routes.js" */
+/** @import {Curve, Frame, Heat} from "./chart.js" */
 
 const LEFT = 52;
 const RIGHT = 8;
@@ -19,7 +19,8 @@ const BOTTOM = 18;
 /**
  * Clears a canvas, draws axes and their labels, and returns the chart's coordinates.
  * @param {HTMLCanvasElement} canvas @param {number} width @param {number} height CSS px
- * @param {[number, number]} steps first and last @param {[number, number]} values lowest and highest
+ * @param {[number, number]} steps first and last
+ * @param {[number, number]} values lowest and highest
  * @param {boolean} log logarithmic values; 0 is at the lower edge @param {Words} words of the steps
  */
 export function frame(canvas, width, height, steps, values, log = false, words = {}) {
@@ -66,9 +67,10 @@ export function frame(canvas, width, height, steps, values, log = false, words =
   return { context, width, height, x, y };
 }
 
-/** @typedef {ReturnType<typeof frame>} Frame coordinates of a chart, CSS px */
-
-/** Powers of ten between two logarithms, at most 5, or both ends. @param {number} lo @param {number} hi */
+/**
+ * Powers of ten between two logarithms, at most 5, or both ends.
+ * @param {number} lo @param {number} hi
+ */
 function decades(lo, hi) {
   const found = [];
   const every = Math.max(1, Math.ceil((hi - lo) / 4));
@@ -76,7 +78,10 @@ function decades(lo, hi) {
   return found.length > 1 ? found : [10 ** lo, 10 ** hi];
 }
 
-/** @param {Frame} of @param {number[]} steps @param {ArrayLike<number>} values @param {string} colour @param {readonly number[]} dash */
+/**
+ * @param {Frame} of @param {number[]} steps @param {ArrayLike<number>} values
+ * @param {string} colour @param {readonly number[]} dash
+ */
 export function drawLine({ context, x, y }, steps, values, colour, dash = []) {
   context.setLineDash(dash);
   context.strokeStyle = colour;
@@ -100,7 +105,10 @@ export function drawLine({ context, x, y }, steps, values, colour, dash = []) {
   context.setLineDash([]);
 }
 
-/** Marks steps at an edge. @param {Pick<Frame, "context"|"x">} of @param {number[]} steps @param {number} edge CSS px */
+/**
+ * Marks steps at an edge.
+ * @param {Pick<Frame, "context"|"x">} of @param {number[]} steps @param {number} edge CSS px
+ */
 function drawTriangles({ context, x }, steps, edge) {
   for (const at of steps.map(x)) {
     context.beginPath();
@@ -111,7 +119,10 @@ function drawTriangles({ context, x }, steps, edge) {
   }
 }
 
-/** Marks steps that are not finite at the upper edge. @param {Frame} of @param {number[]} steps @param {ArrayLike<number>} values */
+/**
+ * Marks steps that are not finite at the upper edge.
+ * @param {Frame} of @param {number[]} steps @param {ArrayLike<number>} values
+ */
 export function drawNonfinite(of, steps, values) {
   of.context.fillStyle = FAULT_COLOURS.nonfinite;
   const marked = steps.filter((_, i) => !Number.isFinite(values[i]));
@@ -129,7 +140,10 @@ export function drawZeros(of, steps, values, colour) {
   drawTriangles(of, marked, of.height - BOTTOM);
 }
 
-/** @param {Frame} of @param {number[]} steps @param {ArrayLike<number>} low @param {ArrayLike<number>} high @param {string} colour */
+/**
+ * @param {Frame} of @param {number[]} steps @param {ArrayLike<number>} low
+ * @param {ArrayLike<number>} high @param {string} colour
+ */
 export function drawBand({ context, x, y }, steps, low, high, colour) {
   context.fillStyle = colour;
   for (let i = 0; i + 1 < steps.length; i += 1) {
@@ -190,7 +204,10 @@ export function drawNow({ context, x, height }, step, colour) {
   context.stroke();
 }
 
-/** Attributes of a canvas on which a step is picked. @param {number[]} steps @param {(step: number) => void} chosen */
+/**
+ * Attributes of a canvas on which a step is picked.
+ * @param {number[]} steps @param {(step: number) => void} chosen
+ */
 export function picking(steps, chosen) {
   /** @param {PointerEvent & {currentTarget: HTMLCanvasElement}} event */
   const pick = (event) => {
@@ -211,15 +228,20 @@ export function picking(steps, chosen) {
 
 // What is drawn: series over steps, and their axes.
 
-/** @typedef {{steps: number[], values: ArrayLike<number>}} Line */
-
-/** A channel of [steps, channels]. @param {ArrayLike<number>} values @param {number} channels @param {number} channel */
+/**
+ * A channel of [steps, channels].
+ * @param {ArrayLike<number>} values @param {number} channels @param {number} channel
+ */
 export function column(values, channels, channel) {
   const steps = channels ? values.length / channels : 0;
   return Float64Array.from({ length: steps }, (_, i) => values[i * channels + channel]);
 }
 
-/** Lowest and highest finite value, widened if equal. @param {ArrayLike<number>[]} lines @returns {[number, number]|null} */
+/**
+ * Lowest and highest finite value, widened if equal.
+ * @param {ArrayLike<number>[]} lines
+ * @returns {[number, number]|null}
+ */
 export function extent(lines) {
   const finite = lines.flatMap((line) => Array.from(line).filter(Number.isFinite));
   if (!finite.length) return null;
@@ -236,7 +258,8 @@ const LOG_FROM = 20;
 
 /**
  * The axis of values from 0 on; a logarithmic one spans the positive values.
- * @param {ArrayLike<number>[]} lines @param {[number, number]|null} usual a range that is always in sight
+ * @param {ArrayLike<number>[]} lines
+ * @param {[number, number]|null} usual a range that is always in sight
  */
 export function axisOf(lines, usual = null) {
   const known = usual ? [...lines, usual] : lines;
@@ -245,12 +268,15 @@ export function axisOf(lines, usual = null) {
   return { values: extent(known) ?? [0, 1], log: false };
 }
 
-/** A scalar series with its JSON floats as numbers. @param {ScalarSeries} raw @returns {Line} */
+/** A scalar series with its JSON floats as numbers. @param {ScalarChart} raw @returns {Curve} */
 export function line(raw) {
   return { steps: raw.steps, values: raw.values.map(number) };
 }
 
-/** Histograms as a heat map: counts resampled to even rows. @param {HistogramSeries} raw @param {number} rows */
+/**
+ * Histograms as a heat map: counts resampled to even rows.
+ * @param {HistogramChart} raw @param {number} rows
+ */
 export function heat(raw, rows) {
   const edges = raw.edges.map((list) => list.map(number));
   const counts = raw.counts.map((list) => list.map(number));
@@ -273,9 +299,10 @@ export function heat(raw, rows) {
   return { steps: raw.steps, lo, hi, rows, density };
 }
 
-/** @typedef {NonNullable<ReturnType<typeof heat>>} Heat `density` [steps, rows] is at most 1 per step, NaN for an empty one */
-
-/** @param {number[]} edges @param {number[]} counts @param {number} lo @param {number} hi @param {Float64Array} into per row */
+/**
+ * @param {number[]} edges @param {number[]} counts @param {number} lo @param {number} hi
+ * @param {Float64Array} into per row
+ */
 function spread(edges, counts, lo, hi, into) {
   const unit = (hi - lo) / into.length;
   for (let k = 0; k < counts.length; k += 1) {
@@ -291,7 +318,10 @@ function spread(edges, counts, lo, hi, into) {
   }
 }
 
-/** Tags of a group, in natural order. @param {Record<string, unknown>} series by tag @param {string} group before the slash */
+/**
+ * Tags of a group, in natural order.
+ * @param {Record<string, unknown>} series by tag @param {string} group before the slash
+ */
 export function tagsOf(series, group) {
   return Object.keys(series)
     .filter((tag) => tag.slice(0, tag.indexOf("/")) === group)
@@ -315,7 +345,10 @@ export function shareOf(history, name) {
   });
 }
 
-/** Lowest and highest value at each step, of all channels if they are known, else of those drawn. @param {History} history */
+/**
+ * Lowest and highest value at each step, of all channels if they are known, else of those drawn.
+ * @param {History} history
+ */
 export function rangeLines(history) {
   const isOfAll = Boolean(history.arrays["layer.minimum"]);
   const of = isOfAll ? "layer" : "feature_maps";

@@ -5,12 +5,13 @@ import { counted, short, stepText } from "./words.js";
 import { once } from "../server/cache.js";
 import { sideOf } from "../server/decode.js";
 
-/** @import {Maps, Planes} from "../server/decode.js" */
-/** @import {Question} from "./compare.js" */
-/** @import {History} from "./scene.js" */
-/** @import {State} from "./state.js" */
+/** @import {Maps, Planes} from "../server/server.js" */
+/** @import {FoundOrder, History, Question, Sketches, Sorting, State} from "./model.js" */
 
-/** Channels by descending score; NaN (no finite value) first, ties by index. @param {ArrayLike<number>} scores */
+/**
+ * Channels by descending score; NaN (no finite value) first, ties by index.
+ * @param {ArrayLike<number>} scores
+ */
 export function byScore(scores) {
   const score = (/** @type {number} */ c) => (Number.isNaN(scores[c]) ? Infinity : scores[c]);
   return Array.from({ length: scores.length }, (_, c) => c).sort((a, b) => {
@@ -24,7 +25,10 @@ export function strengths(mean, std) {
   return Float64Array.from({ length: mean.length }, (_, c) => Math.hypot(mean[c], std[c]));
 }
 
-/** Mean of the finite recorded changes per channel. @param {ArrayLike<number>} changes @param {number} channels */
+/**
+ * Mean of the finite recorded changes per channel.
+ * @param {ArrayLike<number>} changes @param {number} channels
+ */
 export function meanChanges(changes, channels) {
   const total = new Float64Array(channels);
   const count = new Float64Array(channels);
@@ -38,7 +42,10 @@ export function meanChanges(changes, channels) {
 
 const SIDE = 8;
 
-/** Each channel as at most 64 numbers, minus their mean, of length 1; all 0 if it is flat. @param {Planes} planes */
+/**
+ * Each channel as at most 64 numbers, minus their mean, of length 1; all 0 if it is flat.
+ * @param {Planes} planes
+ */
 export function sketches(planes) {
   const { channels, height, width, levels } = planes;
   const rows = Math.min(SIDE, height);
@@ -73,14 +80,15 @@ function normalize(vector) {
   for (let i = 0; i < vector.length; i += 1) vector[i] = norm > 1e-6 ? vector[i] / norm : 0;
 }
 
-/** @typedef {{vectors: Float32Array, length: number}} Sketches of all channels, see `sketches` */
-
 /** @param {Sketches} sketched @param {number} channel */
 function isFlat({ vectors, length }, channel) {
   return !vectors.subarray(channel * length, (channel + 1) * length).some(Boolean);
 }
 
-/** Begins at the strongest channel; flat ones come last. @param {Sketches} sketched @param {ArrayLike<number>} strength */
+/**
+ * Begins at the strongest channel; flat ones come last.
+ * @param {Sketches} sketched @param {ArrayLike<number>} strength
+ */
 export function bySimilarity(sketched, strength) {
   const { vectors, length } = sketched;
   const ranked = byScore(strength).filter((c) => (c + 1) * length <= vectors.length);
@@ -97,7 +105,10 @@ export function bySimilarity(sketched, strength) {
   return [...order, ...flat];
 }
 
-/** Correlation of each channel with the one before; NaN if flat. @param {Sketches} sketched @param {number[]} order */
+/**
+ * Correlation of each channel with the one before; NaN if flat.
+ * @param {Sketches} sketched @param {number[]} order
+ */
 export function alongOrder(sketched, order) {
   const { vectors, length } = sketched;
   const values = new Float64Array(vectors.length / length).fill(NaN);
@@ -116,7 +127,10 @@ function correlation({ vectors, length }, a, b) {
   return dot;
 }
 
-/** Changes [steps, channels] of a role's maps, else of the weights. @param {string} role @param {History|null} history */
+/**
+ * Changes [steps, channels] of a role's maps, else of the weights.
+ * @param {string} role @param {History|null} history
+ */
 export function recordedChanges(role, history) {
   const ofMaps = history?.arrays[`${role}.change`];
   return ofMaps ?? (role === "feature_maps" ? history?.arrays["weights.change"] : undefined);
@@ -125,17 +139,9 @@ export function recordedChanges(role, history) {
 // The selected order of a layer's channels, the number that each is sorted by, and what it means.
 
 /**
- * `texts` are the number that a channel is sorted by, the longest form first, and `meaning` explains it; `why`
- * says why the channels are not in the selected order.
- * @typedef {{order: number[], texts: ((channel: number) => string[])|null, meaning: string,
- *   why: string}} Sorting
- */
-
-/** @typedef {{order: number[], values: ArrayLike<number>, before: string, after: string, meaning: string}} Found */
-
-/**
  * @param {State} state @param {Maps|null} maps of the step that the order is computed from
- * @param {Question} question @param {History|null} history @param {number} channels @returns {Sorting}
+ * @param {Question} question @param {History|null} history @param {number} channels
+ * @returns {Sorting}
  */
 export function sorting(state, maps, question, history, channels) {
   const plain = { order: [...Array(channels).keys()], texts: null, meaning: "" };
@@ -151,7 +157,7 @@ export function sorting(state, maps, question, history, channels) {
   return found ? completed(found, channels) : { ...plain, why };
 }
 
-/** @param {Found} found @param {number} channels @returns {Sorting} */
+/** @param {FoundOrder} found @param {number} channels @returns {Sorting} */
 function completed({ order, values, before, after, meaning }, channels) {
   const known = new Set(order);
   const rest = Array.from({ length: channels }, (_, c) => c).filter((c) => !known.has(c));
@@ -169,7 +175,10 @@ function named(role) {
   return role === "gradients_of_maps" ? "gradients" : "maps";
 }
 
-/** The order, or why there is none. @param {string} role @param {History} history @param {number} layerChannels */
+/**
+ * The order, or why there is none.
+ * @param {string} role @param {History} history @param {number} layerChannels
+ */
 function byChange(role, history, layerChannels) {
   const changes = recordedChanges(role, history);
   if (!changes) return "change: not recorded, so the channels are in order of their index";
@@ -200,7 +209,7 @@ function rms(maps, role) {
   return mean && std ? strengths(mean.values, std.values) : null;
 }
 
-/** @param {Maps} maps @param {Question} question @returns {Found|null} */
+/** @param {Maps} maps @param {Question} question @returns {FoundOrder|null} */
 function byStrength(maps, { role }) {
   const values = rms(maps, role);
   const meaning =
@@ -228,7 +237,10 @@ function similarities(planes, strength) {
   return sketched && { order: bySimilarity(sketched, strength), ...sketched };
 }
 
-/** @param {Maps} maps @param {Question} question @param {number} channels @returns {Found|null} */
+/**
+ * @param {Maps} maps @param {Question} question @param {number} channels
+ * @returns {FoundOrder|null}
+ */
 function bySimilar(maps, { role, sample }, channels) {
   const found = near(maps)(role, sample);
   if (!found) return null;

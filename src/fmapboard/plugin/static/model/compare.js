@@ -6,18 +6,17 @@ import { keyOf } from "../server/source.js";
 import { indexOf } from "../server/steps.js";
 import { callName, callText, runText, stepText } from "./words.js";
 
-/** @import {Layer} from "../server/answers.js" */
 /** @import {LayerDifference, RunEntry} from "../server/routes.js" */
+/** @import {Layer} from "../server/server.js" */
 /** @import {Source} from "../server/source.js" */
-/** @import {Column, State} from "./state.js" */
-
-/** @typedef {{layer: Layer, by: "name"|"position"}} Match */
+/** @import {Column, Gone, Match, Placed, Question, Ranked, State} from "./model.js" */
 
 /**
  * The corresponding layer of another run; null if there is none. A layer matches by position if it
  * is called at the same place of the forward pass, has the same kernel shape (the same type, if it
  * has none) and number of channels, and its own name is not that of another layer of this run.
- * @param {Layer} layer @param {readonly Layer[]} own layers of its run @param {readonly Layer[]} others
+ * @param {Layer} layer @param {readonly Layer[]} own layers of its run
+ * @param {readonly Layer[]} others
  * @returns {Match|null}
  */
 export function match(layer, own, others) {
@@ -51,7 +50,10 @@ function shapeOf({ kernel_shape: kernel, type }) {
 
 // Finds runs by parts of their names, and shortens names where they are alike.
 
-/** Runs whose names contain all words of a text. @param {readonly string[]} runs @param {string} text */
+/**
+ * Runs whose names contain all words of a text.
+ * @param {readonly string[]} runs @param {string} text
+ */
 export function search(runs, text) {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   return runs.filter((run) => {
@@ -60,7 +62,10 @@ export function search(runs, text) {
   });
 }
 
-/** A name cut in the middle: long names of runs differ at the end. @param {string} name @param {number} most characters */
+/**
+ * A name cut in the middle: long names of runs differ at the end.
+ * @param {string} name @param {number} most characters
+ */
 export function middle(name, most) {
   const letters = Array.from(name);
   if (letters.length <= most) return name;
@@ -68,7 +73,10 @@ export function middle(name, most) {
   return `${letters.slice(0, head).join("")}…${letters.slice(letters.length - (most - 1 - head)).join("")}`;
 }
 
-/** A name in two parts, the second of which is shown whole. @param {string} name @param {number} end its length */
+/**
+ * A name in two parts, the second of which is shown whole.
+ * @param {string} name @param {number} end its length
+ */
 export function parted(name, end) {
   const letters = Array.from(name);
   if (letters.length <= end + 4) return ["", name];
@@ -78,18 +86,14 @@ export function parted(name, end) {
 // The columns of the view: run, layer, step, sample and role of each, and what they differ in.
 
 /**
- * A column beside the main one, null where it is not known; `why` there is nothing, "" while it is loading.
- * @typedef {{column: Column, run: string, match: Match|null, question: Question|null, why: string}} Placed
+ * @param {string} run @param {Layer|undefined} layer @param {number|null} step @param {string} role
+ * @param {number} sample
  */
-
-/** @param {string} run @param {Layer|undefined} layer @param {number|null} step @param {string} role @param {number} sample */
-function question(run, layer, step, role, sample) {
+export function question(run, layer, step, role, sample) {
   const i = layer ? indexOf(layer.steps, step) : -1;
   if (!layer || i < 0) return null;
   return { run, key: layer.key, step: layer.steps[i], ts: layer.wall_times[i], role, sample };
 }
-
-/** @typedef {NonNullable<ReturnType<typeof question>>} Question identifies a picture */
 
 /** @param {State} state @param {Layer|undefined} layer */
 export function mainSide(state, layer) {
@@ -129,12 +133,18 @@ export function layerText(key) {
   return callName({ name, label: key.slice(cut + "fmapboard/".length) });
 }
 
-/** How the layer of a column was found, in words; "" if it has the same name. @param {Match} found */
+/**
+ * How the layer of a column was found, in words; "" if it has the same name.
+ * @param {Match} found
+ */
 export function matchText({ layer, by }) {
   return by === "name" ? "" : `matched by position: ${layerText(layer.key)}`;
 }
 
-/** Runs to compare with: those with as many layers first, then by start. @param {string} run @param {RunEntry[]} runs */
+/**
+ * Runs to compare with: those with as many layers first, then by start.
+ * @param {string} run @param {RunEntry[]} runs
+ */
 export function partners(run, runs) {
   const own = runs.find((each) => each.run === run);
   const others = runs.filter((each) => each !== own);
@@ -159,7 +169,10 @@ export const ROLE_NAMES = Object.freeze(
 /** Longest name of a run in a short name of a column. */
 const NAME = 28;
 
-/** Short name of a column: what it differs in. @param {Question} side @param {(Question|null)[]} all columns */
+/**
+ * Short name of a column: what it differs in.
+ * @param {Question} side @param {(Question|null)[]} all columns
+ */
 export function sideName(side, all) {
   const differ = (/** @type {"run"|"step"|"sample"|"role"} */ field) =>
     all.some((each) => each && each[field] !== side[field]);
@@ -181,15 +194,19 @@ export function origin({ run, step, sample, role }) {
 
 // Runs and layers that an address names but that are not there, and what is shown instead.
 
-/** @typedef {{what: "run"|"layer", name: string, shown: string}} Gone */
-
-/** @param {Gone[]} before @param {Gone["what"]} what @param {string} name "" for none @param {string} shown instead */
+/**
+ * @param {Gone[]} before @param {Gone["what"]} what @param {string} name "" for none
+ * @param {string} shown instead
+ */
 export function replaced(before, what, name, shown) {
   const others = before.filter((each) => each.what !== what);
   return name ? [...others, { what, name, shown }] : others;
 }
 
-/** Says what is gone, as long as its replacement is shown. @param {Gone[]} gone @param {State} state */
+/**
+ * Says what is gone, as long as its replacement is shown.
+ * @param {Gone[]} gone @param {State} state
+ */
 export function goneText(gone, state) {
   return gone
     .filter(({ what, shown }) => state[what] === shown)
@@ -206,12 +223,11 @@ export function goneText(gone, state) {
 /** Layers per request. */
 const CHUNK = 24;
 
-/** @typedef {{key: string, match: Match|null, difference: LayerDifference|null}} Ranked a layer of the main column */
-
 /**
  * The ranking of one column; requests what is missing, one chunk after the other.
  * @param {Pick<Source, "cache"|"json">} source @param {State} state @param {Column} column
- * @param {number} step of the slider @param {readonly Layer[]} layers @param {readonly Layer[]} others
+ * @param {number} step of the slider @param {readonly Layer[]} layers
+ * @param {readonly Layer[]} others
  * @param {boolean} calm false while the step is changing: only known differences are shown
  */
 export function rank(source, state, column, step, layers, others, calm) {
@@ -245,8 +261,6 @@ export function rank(source, state, column, step, layers, others, calm) {
   return { rows: ranked(rows), done: known.size, total: pairs.length, error };
 }
 
-/** @typedef {ReturnType<typeof rank>} Ranking */
-
 /** Groups of a ranking, in order; values of different groups cannot be compared. */
 export const GROUPS = Object.freeze(
   /** @type {const} */ (["nonfinite", "size", "maps", "statistics", "none"]),
@@ -255,7 +269,10 @@ export const GROUPS = Object.freeze(
 /** From this ratio of magnitudes on, the difference says no more than that they are not alike. */
 const MANIFOLD = 10;
 
-/** How many times larger one side of a row is than the other, as a power of 10; 0 if unknown. @param {Ranked} row */
+/**
+ * How many times larger one side of a row is than the other, as a power of 10; 0 if unknown.
+ * @param {Ranked} row
+ */
 export function decades({ difference }) {
   const { ratio = null } = difference ?? {};
   return ratio === null ? 0 : Math.abs(Math.log10(number(ratio)));

@@ -7,17 +7,16 @@ import { inWordsOf, short } from "./words.js";
 import { FAULT_COLOURS } from "../server/palettes.js";
 import { indexOf } from "../server/steps.js";
 
-/** @import {Strip as Film} from "./film.js" */
-/** @import {Fault, History} from "./scene.js" */
-/** @import {Ranges, Side} from "./value_scale.js" */
-
-/** @typedef {{scale: import("./state.js").Scale, zeroCentred: boolean}} ScaleChoice */
-/** @typedef {{leftOut: number, beyond: Map<number, number>, faulty: Map<number, number>}} InFilm frames outside of the scale */
+/** @import {Fault, History, InFilm, Onset, Ranges, Rows, ScaleChoice, Side} from "./model.js" */
+/** @import {Strip} from "./model.js" */
 
 /** Number of steps of the history. @param {{history: History|null}} strip */
 export const stepsOf = ({ history }) => history?.steps.length ?? 0;
 
-/** A report knows the numbers of more steps than are kept. @param {Pick<Film, "history"|"steps"|"unit">} strip */
+/**
+ * A report knows the numbers of more steps than are kept.
+ * @param {Pick<Strip, "history"|"steps"|"unit">} strip
+ */
 export const keptUnit = (strip) =>
   `${stepsOf(strip) > strip.steps.length ? "logged" : "kept"} ${strip.unit}`;
 
@@ -43,11 +42,11 @@ export function farFrom(sizes) {
   return Infinity;
 }
 
-/** @typedef {ReturnType<typeof rows>} Rows */
-
 /**
- * The steps without some ranges, and how many were left out of each channel; `filmed` are in a film.
- * @param {Rows} steps @param {number[][]} groups of channels @param {(group: number[]) => boolean[]} isOut
+ * The steps without some ranges, and how many were left out of each channel; `filmed` are in a
+ * film.
+ * @param {Rows} steps @param {number[][]} groups of channels
+ * @param {(group: number[]) => boolean[]} isOut
  */
 function without(steps, groups, isOut) {
   const used = steps.map((each) => ({ ...each, lo: each.lo.slice(), hi: each.hi.slice() }));
@@ -65,7 +64,10 @@ function without(steps, groups, isOut) {
   return { used, count, filmed };
 }
 
-/** True for the steps far beyond the others. @param {Rows} steps @param {number[]} group channels with one scale */
+/**
+ * True for the steps far beyond the others.
+ * @param {Rows} steps @param {number[]} group channels with one scale
+ */
 function areFar(steps, group) {
   const sizes = steps.map(({ lo, hi }) => {
     const all = group.map((c) => Math.max(Math.abs(lo[c]), Math.abs(hi[c])));
@@ -75,7 +77,10 @@ function areFar(steps, group) {
   return sizes.map((size) => size >= far);
 }
 
-/** True for the steps at which a channel is dead or not finite, unless it is so at all steps. @param {Rows} steps @param {number} c */
+/**
+ * True for the steps at which a channel is dead or not finite, unless it is so at all steps.
+ * @param {Rows} steps @param {number} c
+ */
 function areFaulty(steps, c) {
   const are = steps.map(({ faultOf }) => ["dead", "nonfinite"].includes(faultOf(c) ?? ""));
   const isAny = steps.some(({ lo, hi }, i) => !are[i] && lo[c] <= hi[c]);
@@ -115,8 +120,11 @@ export function lockedRanges(histories, role, chosen, how, films) {
 /** Number of steps that are in a film. @param {ReturnType<typeof rows>} steps */
 const filmed = (steps) => steps.filter(({ isInFilm }) => isInFilm).length;
 
-/** @param {History|null} history @param {string} role @param {readonly number[]} [film] steps of the strip */
-const rows = (history, role, film) =>
+/**
+ * @param {History|null} history @param {string} role
+ * @param {readonly number[]} [film] steps of the strip
+ */
+export const rows = (history, role, film) =>
   stepRanges(history, role).map((ends, i) => ({
     ...ends,
     isInFilm: !film || film.includes(history?.steps[i] ?? NaN),
@@ -125,14 +133,15 @@ const rows = (history, role, film) =>
 
 /**
  * True if a frame is outside of the locked scale, because its step is far beyond the others.
- * @param {Pick<Film, "locked"|"beyond">} film @param {Pick<Side, "lo"|"hi">} side @param {number} channel
+ * @param {Pick<Strip, "locked"|"beyond">} film @param {Pick<Side, "lo"|"hi">} side
+ * @param {number} channel
  */
 export function isBeyond({ locked, beyond }, { lo, hi }, channel) {
   if (!locked || !beyond.get(channel)) return false;
   return hi[channel] > locked.hi[channel] || lo[channel] < locked.lo[channel];
 }
 
-/** The lines of text at the colour bar of a channel. @param {Film} film @param {number} channel */
+/** The lines of text at the colour bar of a channel. @param {Strip} film @param {number} channel */
 export function scaleWords({ locked, isLocked, steps, sharing, inFilm, how, unit }, channel) {
   if (!locked) {
     return [`each ${unit} its own`, isLocked ? `(all ${unit}s: loading)` : "scale, not locked"];
@@ -162,7 +171,10 @@ const WORDS = Object.freeze({
   constant: "const",
 });
 
-/** The most severe fault. @param {History|null} history @param {string} role @param {number} step @param {number} channel */
+/**
+ * The most severe fault.
+ * @param {History|null} history @param {string} role @param {number} step @param {number} channel
+ */
 export function faultAt(history, role, step, channel) {
   if (!history) return null;
   const i = indexOf(history.steps, step);
@@ -172,18 +184,17 @@ export function faultAt(history, role, step, channel) {
   return kind && { kind, word, brief: word, colour: FAULT_COLOURS[kind] };
 }
 
-/** @param {History} history @param {string} role @param {number} i of the step @param {number} channel @returns {Fault|null} */
+/**
+ * @param {History} history @param {string} role @param {number} i of the step
+ * @param {number} channel
+ * @returns {Fault|null}
+ */
 function kindOf({ arrays }, role, i, channel) {
   const codes = arrays[`${role}.code`];
   if (!codes || channel >= codes.shape[1]) return null;
   const kind = KINDS[codes.values[i * codes.shape[1] + channel]] ?? null;
   return kind === "unchanged" ? null : kind;
 }
-
-/**
- * A fault since its first kept step; `after` is the kept step before that, `count` that of steps with it.
- * @typedef {{channel: number, kind: Fault, word: string, step: number, after: number|null, count: number}} Onset
- */
 
 /**
  * Since when each channel has had each kind of fault: the most severe kinds first, then by step.
@@ -222,7 +233,10 @@ export function kernelStep(history, step, kept) {
   return i >= 0 && steps[i] <= step ? steps[i] : null;
 }
 
-/** True if a map of the layer has large values at a step. @param {History} history @param {number} step */
+/**
+ * True if a map of the layer has large values at a step.
+ * @param {History} history @param {number} step
+ */
 function hasLargeMaps({ steps, arrays }, step) {
   const i = steps.indexOf(step);
   const codes = arrays["feature_maps.code"];
@@ -232,8 +246,8 @@ function hasLargeMaps({ steps, arrays }, step) {
 }
 
 /**
- * Largest magnitude of kernels over all kept steps, without those at which the layer's maps have large
- * values, unless all have them: others would all be grey. `isPart`: steps are left out.
+ * Largest magnitude of kernels over all kept steps, without those at which the layer's maps have
+ * large values, unless all have them: others would all be grey. `isPart`: steps are left out.
  * @param {(History|null)[]} histories
  */
 export function kernelPeak(histories) {

@@ -9,23 +9,23 @@ import { callName, counted, stepText, whole, wordOf } from "./words.js";
 import { badMark } from "../server/palettes.js";
 import { keptFrom } from "../server/steps.js";
 
-/** @import {Layer} from "../server/answers.js" */
-/** @import {Maps} from "../server/decode.js" */
 /** @import {HealthSource, SheetSource} from "../server/health.js" */
-/** @import {FindingsAnswer, Line as Finding, RunEntry} from "../server/routes.js" */
+/** @import {FindingsAnswer, Line, RunEntry} from "../server/routes.js" */
+/** @import {Layer, Maps} from "../server/server.js" */
 /** @import {Source} from "../server/source.js" */
-/** @import {RunVerdict} from "./run_states.js" */
-/** @import {MapsScene, Scene} from "./scene.js" */
-/** @import {State} from "./state.js" */
+/** @import {FindingLine, MapsScene, Question, RunVerdict, Scene, State} from "./model.js" */
 
 /** Runs whose findings are listed at once, at most. */
 export const MOST_RUNS = 100;
-/** Runs whose findings are listed without being chosen, at most: the newest, and the current one. */
+/**
+ * Runs whose findings are listed without being chosen, at most: the newest, and the current one.
+ */
 export const FEW_RUNS = 8;
 
 /**
  * The chosen runs that exist, in the order of the list of runs; if there is none, `FEW_RUNS` runs.
- * @param {Pick<State, "run"|"chosen">} state @param {readonly Pick<RunEntry, "run"|"started">[]} runs
+ * @param {Pick<State, "run"|"chosen">} state
+ * @param {readonly Pick<RunEntry, "run"|"started">[]} runs
  */
 export function chosenRuns({ run, chosen }, runs) {
   const found = runs.map((each) => each.run).filter((each) => chosen.includes(each));
@@ -37,13 +37,19 @@ export function chosenRuns({ run, chosen }, runs) {
   return runs.map((each) => each.run).filter((each) => few.has(each));
 }
 
-/** The change of the state that chooses these runs. @param {Pick<State, "run">} state @param {readonly string[]} runs */
+/**
+ * The change of the state that chooses these runs.
+ * @param {Pick<State, "run">} state @param {readonly string[]} runs
+ */
 export function choosing({ run }, runs) {
   const now = !runs.length || runs.includes(run) ? run : runs[0];
   return { run: now, chosen: runs.length ? runs.slice(0, MOST_RUNS) : [run] };
 }
 
-/** The change of the state that makes a run the current one. @param {Pick<State, "run"|"chosen">} state @param {string} run */
+/**
+ * The change of the state that makes a run the current one.
+ * @param {Pick<State, "run"|"chosen">} state @param {string} run
+ */
 export function opening(state, run) {
   const { chosen } = state;
   if (!chosen.length || chosen.includes(run)) return { run, chosen };
@@ -51,9 +57,10 @@ export function opening(state, run) {
   return { run, chosen: isAlone ? [run] : [...chosen, run] };
 }
 
-/** @typedef {{run: string, finding: Finding}} Line */
-
-/** The most severe lines first, those of a run in its order. @param {{run: string, findings: readonly Finding[]}[]} answers */
+/**
+ * The most severe lines first, those of a run in its order.
+ * @param {{run: string, findings: readonly Line[]}[]} answers
+ */
 export function ranked(answers) {
   const lines = answers.flatMap(({ run, findings }) => {
     let least = Infinity; // no line comes before a less severe one of its own run
@@ -72,7 +79,7 @@ export const TILES = 6;
 /** Number of tiles where no channel is known to be affected. */
 const OTHERS = 4;
 
-/** @param {Source} source @param {Line} line @param {State} state */
+/** @param {Source} source @param {FindingLine} line @param {State} state */
 export function evidenceOf(source, { run, finding }, state) {
   const none = {
     ...{ run, step: finding.since, loading: false },
@@ -108,7 +115,10 @@ export function evidenceOf(source, { run, finding }, state) {
   return { ...found, scene, channels, text: text + elsewhere };
 }
 
-/** True if the drawn maps show a non-finite value in one of the channels. @param {Maps} maps @param {number[]} channels */
+/**
+ * True if the drawn maps show a non-finite value in one of the channels.
+ * @param {Maps} maps @param {number[]} channels
+ */
 export function marked(maps, channels) {
   const planes = maps.planes.get("feature_maps/0");
   if (!planes) return true; // not known
@@ -120,7 +130,7 @@ export function marked(maps, channels) {
 /** @type {WeakMap<Maps, {key: string, scene: Scene}>} */
 const scenes = new WeakMap();
 
-/** @param {Maps} maps @param {import("./compare.js").Question} question @param {State} state */
+/** @param {Maps} maps @param {Question} question @param {State} state */
 function sceneOf(maps, question, { colours }) {
   const held = scenes.get(maps);
   if (held && held.key === colours) return held.scene;
@@ -130,7 +140,10 @@ function sceneOf(maps, question, { colours }) {
   return scene;
 }
 
-/** Drawn channels with a fault. @param {Maps} maps @param {string} kind @param {number} channels drawn */
+/**
+ * Drawn channels with a fault.
+ * @param {Maps} maps @param {string} kind @param {number} channels drawn
+ */
 export function affected(maps, kind, channels) {
   return Array.from({ length: channels }, (_, c) => c).filter((c) => {
     const { nan, positive, negative, dead } = flags(maps, "feature_maps", c);
@@ -143,8 +156,9 @@ const OF_CHANNELS = new Set(["nonfinite", "dead"]);
 
 /**
  * Where the tiles stem from: layer, step and channels.
- * @param {Finding} finding @param {Layer} layer @param {number} step @param {string} word for the step
- * @param {number[]} channels drawn as tiles @param {number} hit affected ones @param {number} all drawn
+ * @param {Line} finding @param {Layer} layer @param {number} step @param {string} word for the step
+ * @param {number[]} channels drawn as tiles @param {number} hit affected ones
+ * @param {number} all drawn
  */
 function described(finding, layer, step, word, channels, hit, all) {
   const own = finding.key === layer.key;
@@ -168,12 +182,12 @@ function described(finding, layer, step, word, channels, hit, all) {
 /** Lines shown before all are asked for, so that the map stays in sight. */
 export const LINES = 6;
 
-/** @typedef {ReturnType<typeof front>} Front */
-
 /**
  * `all`: show all lines of an open list.
- * @param {Source} source @param {{source: HealthSource, sheet: SheetSource, all: boolean, isOpen: boolean,
- *   verdicts: Map<string, RunVerdict>}} overview @param {State} state @param {RunEntry[]} runs
+ * @param {Source} source
+ * @param {{source: HealthSource, sheet: SheetSource, all: boolean, isOpen: boolean, verdicts:
+ *   Map<string, RunVerdict>}} overview
+ * @param {State} state @param {RunEntry[]} runs
  */
 export function front(source, { source: asked, sheet, all, isOpen, verdicts }, state, runs) {
   const { table, own } = answersOf(source, asked, state.run);
@@ -221,12 +235,18 @@ function versionOf(source, run) {
   return `${steps.length}/${steps[steps.length - 1]}${reading}`;
 }
 
-/** The states of a run; null until they are there. @param {Source} source @param {HealthSource} asked @param {string} run */
+/**
+ * The states of a run; null until they are there.
+ * @param {Source} source @param {HealthSource} asked @param {string} run
+ */
 export function tableFor(source, asked, run) {
   return asked.health(run, versionOf(source, run)).value ?? null;
 }
 
-/** Map and findings, not older than the list of steps. @param {Source} source @param {HealthSource} asked @param {string} run */
+/**
+ * Map and findings, not older than the list of steps.
+ * @param {Source} source @param {HealthSource} asked @param {string} run
+ */
 function answersOf(source, asked, run) {
   const steps = source.layers(run).value?.steps ?? [];
   const version = versionOf(source, run);
@@ -238,7 +258,7 @@ function answersOf(source, asked, run) {
 }
 
 /**
- * @param {Layer[]} layers of the run @param {Pick<Finding, "name"|"label"|"key"|"shown_at"> &
+ * @param {Layer[]} layers of the run @param {Pick<Line, "name"|"label"|"key"|"shown_at"> &
  *   {run: string, step: number}} asked @param {string} keeper of the pictures
  */
 export function targetOf(layers, { run, name, label, key, shown_at, step }, keeper) {
@@ -260,23 +280,31 @@ export function targetOf(layers, { run, name, label, key, shown_at, step }, keep
   return { run, layer: layer.key, step: kept, note: notes.join(" ") };
 }
 
-/** @typedef {NonNullable<ReturnType<typeof targetOf>>} Target where to go, and what must be said there */
-
-/** What a run was looked through for. @param {Pick<FindingsAnswer, "layers"|"steps"|"written">} of @param {string} kind */
+/**
+ * What a run was looked through for.
+ * @param {Pick<FindingsAnswer, "layers"|"steps"|"written">} of @param {string} kind
+ */
 export function scope({ layers, steps, written }, kind = "step") {
   const kept = written > steps ? ` (kept of ${stepText(written)} logged)` : "";
   return `${counted(layers, "layer")} × ${counted(steps, kind)}${kept}`;
 }
 
-/** That TensorBoard has not read a run to its end; "" if it has. @param {number|null} unread newest logged step */
+/**
+ * That TensorBoard has not read a run to its end; "" if it has.
+ * @param {number|null} unread newest logged step
+ */
 export function unreadText(unread) {
   if (unread === null) return "";
   return `TensorBoard has not yet read the whole log, which goes up to step ${stepText(unread)}`;
 }
 
-// A run of `diff` that holds differences: it opens at the first layer that differs, in a signed palette.
+// A run of `diff` that holds differences: it opens at the first layer that differs, in a signed
+// palette.
 
-/** Where the models begin to differ. @param {Source} source @param {HealthSource} asked @param {string} run */
+/**
+ * Where the models begin to differ.
+ * @param {Source} source @param {HealthSource} asked @param {string} run
+ */
 function differenceOf(source, asked, run) {
   const layers = source.layers(run).value?.layers ?? [];
   const { isKnown, layer } = firstDifferent(source, { source: asked }, run, layers);

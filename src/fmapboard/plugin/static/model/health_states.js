@@ -6,18 +6,19 @@ import { once } from "../server/cache.js";
 import { numbersAt } from "../server/health.js";
 import { packed } from "../server/palettes.js";
 
-/** @import {FaultName} from "../server/answers.js" */
-/** @import {Cache, Pass} from "../server/cache.js" */
-/** @import {NamedArrays} from "../server/decode.js" */
-/** @import {Health, HealthLayer} from "../server/health.js" */
-/** @import {Rgb} from "../server/palettes.js" */
+/** @import {Cache} from "../server/cache.js" */
+/** @import {FaultName, Health, HealthLayer, NamedArrays, Pass, Rgb} from "../server/server.js" */
+/** @import {Hatch, Numbers, Shade, ShadingLevels, Theme} from "./model.js" */
 
 /** Shades per state: levels of brightness, as the server sends them (`health/states.py`). */
 export const LEVELS = 24;
 /** Level of a cell whose brightness is not known. */
 export const UNKNOWN_LEVEL = 255;
 
-/** Colours of each state at the smallest and largest value. @type {Readonly<Record<Theme, readonly (readonly [Rgb, Rgb])[]>>} */
+/**
+ * Colours of each state at the smallest and largest value.
+ * @type {Readonly<Record<Theme, readonly (readonly [Rgb, Rgb])[]>>}
+ */
 // prettier-ignore
 const ENDS = Object.freeze({
   light: [
@@ -46,9 +47,10 @@ const ENDS = Object.freeze({
 
 const INK = Object.freeze({ light: packed([24, 8, 24]), dark: packed([255, 255, 255]) });
 
-/** @typedef {"light"|"dark"} Theme */
-
-/** @param {Theme} theme @param {number} code @param {number} level 0 to `LEVELS` - 1 @returns {Rgb} */
+/**
+ * @param {Theme} theme @param {number} code @param {number} level 0 to `LEVELS` - 1
+ * @returns {Rgb}
+ */
 export function shadeOf(theme, code, level) {
   const [low, high] = ENDS[theme][code];
   const mix = (/** @type {number} */ c) =>
@@ -68,8 +70,6 @@ export function coloursOf(theme) {
   return { table, ink: INK[theme] };
 }
 
-/** @typedef {(x: number, y: number) => boolean} Hatch */
-
 /**
  * Hatching by code, in CSS px of the whole map, so that it also shows across cells of 2 px: without
  * colour it tells every state but fine. Non-finite: crossed; large: rising; dead: level; constant:
@@ -88,7 +88,10 @@ export const HATCHES = Object.freeze([
   (x, y) => (x + y) % 6 === 0 || (x - y + 6000) % 6 === 0,
 ]);
 
-/** True for a state whose cells have dots where their brightness is not known. @param {number} code */
+/**
+ * True for a state whose cells have dots where their brightness is not known.
+ * @param {number} code
+ */
 export function isDotted(code) {
   return code > 0 && code < 5; // the others are hatched densely
 }
@@ -97,8 +100,6 @@ export function isDotted(code) {
 export const DOTS = (x, y) => x % 4 === 1 && y % 4 === 1;
 
 // The states that a layer can be in at a step, and the brightness of its cell of the map.
-
-/** @typedef {"range"|"change"} Shade what the brightness of a cell shows */
 
 /** Codes of the states, ascending in severity; the server finds them (`health/states.py`). */
 export const CODE = Object.freeze({
@@ -146,7 +147,7 @@ const TEXTS = Object.freeze({
 });
 
 /** @param {Health} of @param {Shade} shade */
-function shadingOf({ cells, scales }, shade) {
+export function shadingOf({ cells, scales }, shade) {
   const { of, lo, hi } = scales[shade];
   const levels = cells[shade];
   const { codes } = cells;
@@ -156,8 +157,6 @@ function shadingOf({ cells, scales }, shade) {
   }
   return { levels, lo: lo ?? NaN, hi: hi ?? NaN, text: TEXTS[of], hasGaps };
 }
-
-/** @typedef {ReturnType<typeof shadingOf>} Shading `levels` [steps, layers]; `lo` and `hi` are the values of the ends, NaN if none is known */
 
 /** States and brightness of a run's cells. */
 export const tableOf = once((/** @type {Health} */ of) => {
@@ -172,7 +171,7 @@ export const tableOf = once((/** @type {Health} */ of) => {
       if (code > worst[layer]) worst[layer] = code;
     }
   }
-  /** @type {Partial<Record<Shade, Shading>>} */
+  /** @type {Partial<Record<Shade, ShadingLevels>>} */
   const shadings = {};
   const present = new Set(Object.values(CODE).filter((code) => counts[code] > 0));
   const shading = (/** @type {Shade} */ shade) => (shadings[shade] ??= shadingOf(of, shade));
@@ -214,7 +213,10 @@ export const faultsOf = once((/** @type {Health} */ of) => {
     }));
 });
 
-/** The kind of fault of one layer at each step that has one. @param {Health} of @param {string} key of the layer */
+/**
+ * The kind of fault of one layer at each step that has one.
+ * @param {Health} of @param {string} key of the layer
+ */
 export function faultsOfLayer(of, key) {
   const row = of.layers.findIndex((each) => each.key === key);
   /** @type {Map<number, FaultName>} */
@@ -228,7 +230,10 @@ export function faultsOfLayer(of, key) {
 
 // Describes a cell of the map of layers × steps in words.
 
-/** Numbers of a cell, one phrase per known one. @param {Numbers} value @param {number} channels of the layer */
+/**
+ * Numbers of a cell, one phrase per known one.
+ * @param {Numbers} value @param {number} channels of the layer
+ */
 function cellNumbers(value, channels) {
   const share = (/** @type {string} */ name, /** @type {string} */ word) =>
     value(name) >= 0 ? `${percent(value(name))} ${word}` : "";
@@ -245,7 +250,10 @@ function cellNumbers(value, channels) {
   ].filter(Boolean);
 }
 
-/** Why the change is not known; "" if it is. @param {Numbers|string} numbers @param {HealthLayer} layer */
+/**
+ * Why the change is not known; "" if it is.
+ * @param {Numbers|string} numbers @param {HealthLayer} layer
+ */
 function unknownChange(numbers, { key, kernel_shape: kernels }) {
   if (typeof numbers === "string") return "";
   if (numbers("change") >= 0 || numbers("weights_change") >= 0) return "";
@@ -254,7 +262,10 @@ function unknownChange(numbers, { key, kernel_shape: kernels }) {
   return `change not recorded${why}`;
 }
 
-/** First logged step of a state that lasts; "" where it is not known. @param {Health} of @param {number} at */
+/**
+ * First logged step of a state that lasts; "" where it is not known.
+ * @param {Health} of @param {number} at
+ */
 function sinceText(of, at) {
   const { codes } = of.cells;
   const count = of.layers.length;
@@ -273,7 +284,8 @@ function sinceText(of, at) {
 }
 
 /**
- * Everything about a cell, one line each. @param {Health} of @param {number} at index in [steps, layers]
+ * Everything about a cell, one line each.
+ * @param {Health} of @param {number} at index in [steps, layers]
  * @param {Numbers|string} numbers of the cell, or why there are none @param {Shade} shade
  */
 export function cellLines(of, at, numbers, shade = "range") {
@@ -296,8 +308,6 @@ export function cellLines(of, at, numbers, shade = "range") {
 }
 
 // The numbers of a cell of the map of layers × steps, requested by step where they are many.
-
-/** @typedef {(name: string) => number} Numbers of a cell by name, NaN where not known */
 
 /**
  * Numbers of a cell, or why they are not there. @param {Cache} cache @param {Pass} pass

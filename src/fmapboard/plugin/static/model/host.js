@@ -5,7 +5,10 @@ import { readHash, writeHash } from "./state.js";
 
 const PREFIX = "p.feature_maps.";
 
-/** TensorBoard's window, or the tab's own if opened alone: its address is the one that users copy. @returns {Window} */
+/**
+ * TensorBoard's window, or the tab's own if opened alone: its address is the one that users copy.
+ * @returns {Window}
+ */
 export function shell() {
   try {
     if (window.parent !== window && window.parent.location.hash !== undefined) return window.parent;
@@ -20,7 +23,10 @@ export function readAddress() {
   return readHash(shell().location.hash, PREFIX);
 }
 
-/** @param {[string, string][]} entries of what is shown @param {boolean} isNew the Back button leads to the last one */
+/**
+ * @param {[string, string][]} entries of what is shown
+ * @param {boolean} isNew the Back button leads to the last one
+ */
 export function writeAddress(entries, isNew = false) {
   try {
     const where = shell();
@@ -43,8 +49,9 @@ export function address() {
 }
 
 /**
- * Offers a file. The link belongs to TensorBoard's page: Firefox applies that page's `frame-src`, which allows no
- * blobs, to the links of a frame. @param {string} url @param {string} name of the file
+ * Offers a file. The link belongs to TensorBoard's page: Firefox applies that page's `frame-src`,
+ * which allows no blobs, to the links of a frame.
+ * @param {string} url @param {string} name of the file
  */
 export function download(url, name) {
   const link = shell().document.createElement("a");
@@ -83,7 +90,10 @@ export function hidden() {
   return window.innerHeight === 0;
 }
 
-/** Answers messages of TensorBoard. @param {() => void} reloaded called when it has reloaded its data */
+/**
+ * Answers messages of TensorBoard.
+ * @param {() => void} reloaded called when it has reloaded its data
+ */
 export function listen(reloaded) {
   if (window.parent === window) return;
   const channel = new MessageChannel();
@@ -101,11 +111,16 @@ export function listen(reloaded) {
 /** What tells a face from others. @param {string[]} of its weight, style and range of letters */
 const keyOf = (...of) => of.join("/").replace(/\s/g, "");
 
-/** The rules of a page that declare the font. @param {Document} page @returns {CSSFontFaceRule[]} */
+/**
+ * The rules of a page that declare the font.
+ * @param {Document} page
+ * @returns {CSSFontFaceRule[]}
+ */
 function rulesOf(page) {
   return [...page.styleSheets].flatMap((sheet) => {
     try {
-      // The page has classes of its own, so that instanceof cannot tell; the text of all rules takes 10 ms.
+      // The page has classes of its own, so that instanceof cannot tell; the text of all rules
+      // takes 10 ms.
       const rules = /** @type {CSSFontFaceRule[]} */ ([...sheet.cssRules]);
       return rules.filter((of) => of.type === 5 && /font-family: "?Roboto"?;/.test(of.cssText));
     } catch {
@@ -115,8 +130,9 @@ function rulesOf(page) {
 }
 
 /**
- * Declares TensorBoard's font, also when more of it has loaded: only the files of loaded faces are known
- * to be there. Else the style sheet's next font is used. @param {() => void} changed
+ * Declares TensorBoard's font, also when more of it has loaded: only the files of loaded faces are
+ * known to be there. Else the style sheet's next font is used.
+ * @param {() => void} changed
  */
 export function followFont(changed) {
   const style = document.head.appendChild(document.createElement("style"));

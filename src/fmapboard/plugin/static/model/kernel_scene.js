@@ -8,33 +8,15 @@ import { valueAt } from "../server/decode.js";
 import { channelsOf, decodedKernels, placeOf, planeOf } from "../server/kernels.js";
 import { LEGEND } from "../server/palettes.js";
 
-/** @import {Maps} from "../server/decode.js" */
-/** @import {Kernels} from "../server/kernels.js" */
-/** @import {Question} from "./compare.js" */
-/** @import {ColumnSource, EmptyScene, KernelsScene, SceneBase} from "./scene.js" */
-/** @import {Shown} from "./state.js" */
-/** @import {Difference, Side} from "./value_scale.js" */
+/** @import {Kernels, Maps} from "../server/server.js" */
+/** @import {ColumnSource, EmptyScene, KernelCells, KernelPart, KernelSide} from "./model.js" */
+/** @import {KernelsScene, SceneBase, ShownTiles, Side} from "./model.js" */
 
 /**
- * The kernels of one column of a comparison, A for the main one; null if they cannot be compared with
- * those of the main one, minus which they are the difference.
- * @typedef {{letter: string, question: Question|null, kernels: Kernels|null,
- *   difference: Difference|null}} KernelSide
+ * Cells of a matrix, or of a list.
+ * @param {Kernels} of
+ * @returns {Pick<KernelCells, "cells"|"columns"|"down">}
  */
-
-/** @typedef {{side: number, difference: boolean}} KernelPart what a tile of a cell shows */
-
-/**
- * The kernels of a scene, cell by cell: `of` the main side, whose arrangement all have; `parts` are the
- * tiles of a cell, side by side; `colour`: a tile's colours are the three inputs of one output channel;
- * `cells` is the plane of each cell, of an RGB cell its first of three; `columns` per row, 0 if the cells
- * fill the window row by row; `down`: what changes from row to row, or from cell to cell; `peak` is that
- * of the common scale -peak … peak of all sides, `differencePeak` of all differences.
- * @typedef {{of: Kernels, sides: KernelSide[], parts: KernelPart[], colour: boolean, cells: number[],
- *   columns: number, down: "outputs"|"inputs", peak: number, differencePeak: number}} KernelCells
- */
-
-/** Cells of a matrix, or of a list. @param {Kernels} of @returns {Pick<KernelCells, "cells"|"columns"|"down">} */
 export function cellsOf(of) {
   const [outputs, inputs] = [of.outputs, of.inputs].map((count) => [...Array(count).keys()]);
   if (isColour(of)) {
@@ -63,7 +45,7 @@ function alike(a, b) {
 
 /**
  * @param {SceneBase} scene @param {Maps} maps with kernels @param {ColumnSource[]} others
- * @param {Shown} shown @returns {KernelsScene|EmptyScene}
+ * @param {ShownTiles} shown @returns {KernelsScene|EmptyScene}
  */
 export function kernelScene(scene, maps, others, shown) {
   const of = decodedKernels(maps);
@@ -94,7 +76,7 @@ export function kernelScene(scene, maps, others, shown) {
   };
 }
 
-/** @param {KernelSide[]} sides @param {Shown} shown @returns {KernelPart[]} */
+/** @param {KernelSide[]} sides @param {ShownTiles} shown @returns {KernelPart[]} */
 function partsOf(sides, shown) {
   const drawn = sides.flatMap(({ kernels }, side) => (kernels ? [side] : []));
   const weights = drawn.map((side) => ({ side, difference: false }));
@@ -110,14 +92,20 @@ function whyNot({ question, maps, why }) {
   return `${origin(question)}: kernels of another shape, or drawn in other colours`;
 }
 
-/** Output channel of the layer that a plane belongs to, or -1. @param {Kernels} of @param {number} plane */
+/**
+ * Output channel of the layer that a plane belongs to, or -1.
+ * @param {Kernels} of @param {number} plane
+ */
 export function channelOf(of, plane) {
   if (of.rowOf !== null) return -1;
   const { output, input } = placeOf(of, plane);
   return channelsOf(of, output, input).output;
 }
 
-/** First cell of an output channel, or -1. @param {KernelCells} grid @param {number|null} channel */
+/**
+ * First cell of an output channel, or -1.
+ * @param {KernelCells} grid @param {number|null} channel
+ */
 export function cellOf({ of, cells }, channel) {
   return channel === null ? -1 : cells.findIndex((plane) => channelOf(of, plane) === channel);
 }
@@ -157,7 +145,10 @@ function weight({ of, sides }, part, plane, y, x) {
   return `${short(value, 3)}${unit > 0 ? ` ± ${short(unit, 2)}` : ""}`;
 }
 
-/** Name of a part, with the letters of its sides. @param {KernelCells} grid @param {KernelPart} part */
+/**
+ * Name of a part, with the letters of its sides.
+ * @param {KernelCells} grid @param {KernelPart} part
+ */
 export function partLetters({ sides }, part) {
   return part.difference ? `A − ${sides[part.side].letter}` : sides[part.side].letter;
 }
@@ -225,7 +216,10 @@ export function kernelMeaning({ grid, question }) {
   return `${drawn}${arranged}${of.depth > 1 ? " Depth slices stand side by side." : ""}${noise}`;
 }
 
-/** Extremes and 2-norm of planes with their uncertainties. @param {Side} side @param {number[]} planes */
+/**
+ * Extremes and 2-norm of planes with their uncertainties.
+ * @param {Side} side @param {number[]} planes
+ */
 export function measured(side, planes) {
   const { height, width } = side.planes;
   let [lo, hi, square, count, bad] = [Infinity, -Infinity, 0, 0, 0];

@@ -1,11 +1,11 @@
 // @ts-check
 /** The layers whose curves over the steps are drawn: one per run, layer and role of the columns. */
 
-import { attributionOf, hasNoAttribution } from "./attribution.js";
+import { attributionOf, hasNoAttribution } from "./attribution_rows.js";
 import { goneText, rank, replaced } from "./compare.js";
 import { firstDifferent, tableFor } from "./front.js";
 import { isOfDifferences } from "./run_states.js";
-import { inPalette } from "./overview.js";
+import { inPalette } from "./palette_choice.js";
 import { patchesOf } from "./patches.js";
 import { inputOf, inputSeries, sidesOf } from "./sides.js";
 import { LETTERS } from "./state.js";
@@ -13,21 +13,14 @@ import { ServerError } from "../server/api.js";
 import { indexOf } from "../server/steps.js";
 
 /** @import {App} from "../app.js" */
-/** @import {Layer} from "../server/answers.js" */
+/** @import {Layer} from "../server/server.js" */
 /** @import {Source} from "../server/source.js" */
-/** @import {History} from "./scene.js" */
-/** @import {State} from "./state.js" */
-
-/**
- * `letters` are those of the columns, "" if there is only one; history and numbers may not be there yet.
- * @typedef {{run: string, layer: Layer, role: string, letters: string, history: History|null,
- *   numbers: import("../server/routes.js").NumbersAnswer|null}} Series
- */
+/** @import {Placed, Series, State} from "./model.js" */
 
 /**
  * The main column's series first. Columns that differ only in step or sample share one.
  * @param {Pick<Source, "history"|"numbers">} source @param {State} state @param {Layer} layer
- * @param {import("./compare.js").Placed[]} columns beside the main one
+ * @param {Placed[]} columns beside the main one
  */
 export function seriesOf(source, state, layer, columns) {
   /** @type {Series[]} */
@@ -63,7 +56,11 @@ export function ofLayers(all) {
   return kept;
 }
 
-/** First and last kept step of all series. @param {Series[]} all @returns {[number, number]|null} */
+/**
+ * First and last kept step of all series.
+ * @param {Series[]} all
+ * @returns {[number, number]|null}
+ */
 export function spanOf(all) {
   const steps = all.flatMap(({ layer }) => [layer.steps[0], layer.steps[layer.steps.length - 1]]);
   const known = steps.filter((step) => step !== undefined);
@@ -77,10 +74,14 @@ export const CALM_MS = 120;
 /** Orders that are computed at one step and kept while the step changes. */
 const PINNED = new Set(["strength", "similarity"]);
 
-/** The ranked layers, if they are shown. @param {App} app @param {Layer[]} layers @param {number|undefined} step @param {boolean} calm */
+/**
+ * The ranked layers, if they are shown.
+ * @param {App} app @param {Layer[]} layers @param {number|undefined} step @param {boolean} calm
+ */
 function ranking({ state, source, report }, layers, step, calm) {
-  const column = state.columns[state.rank - 1];
-  if (report || !column || step === undefined || state.role === "kernels") return null;
+  const { compare: column } = state;
+  if (report || !column || !state.rank || step === undefined || state.role === "kernels")
+    return null;
   const others = column.run ? source.layers(column.run).value?.layers : layers;
   return others ? rank(source, state, column, step, layers, others, calm) : null;
 }
@@ -97,7 +98,7 @@ export function corrected(app) {
     gone = replaced(gone, "run", state.run, run);
     state.run = run;
   }
-  if (state.rank > state.columns.length) state.rank = 0;
+  if (!state.compare) state.rank = false;
   const answer = runs.length ? source.layers(state.run).value : null;
   const layers = answer?.layers ?? [];
   if (layers.length && !layers.some(({ key }) => key === state.layer)) {
@@ -121,8 +122,6 @@ export function corrected(app) {
   }
   return { state, gone, provisional };
 }
-
-/** @typedef {ReturnType<typeof look>} Model all that one drawing of the tab needs */
 
 /** What to draw of a state that can be shown; requests what is missing. @param {App} app */
 export function look(app) {

@@ -5,14 +5,14 @@ import { arrays, bytes, decodeInput } from "../server/decode.js";
 import { keyOf } from "../server/source.js";
 import * as api from "../server/api.js";
 
-/** @import {PatchesHeader as Header, Layer} from "../server/answers.js" */
-/** @import {FloatArray, NamedArrays} from "../server/decode.js" */
+/** @import {FloatArray, Layer} from "../server/server.js" */
 /** @import {Source} from "../server/source.js" */
-/** @import {State} from "./state.js" */
+/** @import {LayerPatches, State} from "./model.js" */
 
-/** @typedef {{header: Header, arrays: NamedArrays, picture: ImageBitmap|null}} LayerPatches null if it is not kept */
-
-/** @param {Source} source @param {State} state @param {Layer} layer @param {number|undefined} step of the slider */
+/**
+ * @param {Source} source @param {State} state @param {Layer} layer
+ * @param {number|undefined} step of the slider
+ */
 export function patchesOf(source, state, layer, step) {
   const { run, channel } = state;
   if (state.view !== "maps" || channel === null || state.role === "kernels") return null;
@@ -30,9 +30,10 @@ export function patchesOf(source, state, layer, step) {
   return { channel, step: of.step, found: entry.value ?? null, problem };
 }
 
-/** @typedef {NonNullable<ReturnType<typeof patchesOf>>} Shown */
-
-/** @param {Source} source @param {{run: string, key: string, step: number, page: number, ts: number}} of */
+/**
+ * @param {Source} source
+ * @param {{run: string, key: string, step: number, page: number, ts: number}} of
+ */
 function load(source, of) {
   const request = async (/** @type {AbortSignal} */ signal) => {
     const { json, body } = await api.binary("layer_patches", of, signal);
@@ -44,8 +45,6 @@ function load(source, of) {
     bytes: ({ picture }) => 1e5 + (picture ? 4 * picture.width * picture.height : 0),
   });
 }
-
-/** @typedef {ReturnType<typeof cropsOf>[0]} Crop lengths are px */
 
 /** The crops of a channel, best first. @param {LayerPatches} found @param {number} channel */
 export function cropsOf({ header, arrays: of }, channel) {

@@ -3,7 +3,8 @@
 
 import * as host from "./host.js";
 
-/** @import {Layer} from "../server/answers.js" */
+/** @import {App} from "../app.js" */
+/** @import {Layer} from "../server/server.js" */
 
 /** A run whose newest record is younger is fresh, s. */
 const FRESH = 600;
@@ -13,7 +14,10 @@ const MOST = 6 * 3600;
 /** An older list of steps is not called the newest, even while live. */
 const CURRENT_MS = 30000;
 
-/** True if more steps are to be expected. @param {Layer[]} layers @param {number} now s since 1970 */
+/**
+ * True if more steps are to be expected.
+ * @param {Layer[]} layers @param {number} now s since 1970
+ */
 export function isFresh(layers, now) {
   const newest = Math.max(...layers.map(({ wall_times: at }) => at[at.length - 1] ?? -Infinity));
   const longest = layers.reduce((most, { wall_times: at, steps_written: written }) => {
@@ -23,7 +27,10 @@ export function isFresh(layers, now) {
   return now - newest < Math.min(MOST, Math.max(FRESH, PAUSES * longest));
 }
 
-/** As of when a claim about all steps holds; "" for now. @param {number|null} listedAt ms @param {boolean} live @param {number} now ms */
+/**
+ * As of when a claim about all steps holds; "" for now.
+ * @param {number|null} listedAt ms @param {boolean} live @param {number} now ms
+ */
 export function asOf(listedAt, live, now) {
   if (listedAt === null) return "";
   if (live && now - listedAt < CURRENT_MS) return "";
@@ -49,7 +56,7 @@ const FIRST_RUNS_EVERY_MS = 5000;
 const FIRST_MS = 60000;
 
 export class Renewal {
-  /** @param {import("../app.js").App} app */
+  /** @param {App} app */
   constructor(app) {
     this.app = app;
     /** @type {boolean|null} null for live while the run is fresh */
@@ -83,7 +90,10 @@ export class Renewal {
     this.app.redraw();
   }
 
-  /** Pause before the next look at an unread log, ms: longer if nothing was read for some time. @param {number} now ms */
+  /**
+   * Pause before the next look at an unread log, ms: longer if nothing was read for some time.
+   * @param {number} now ms
+   */
   unreadEvery(now) {
     const { model } = this.app;
     const steps = model?.front?.answers.map(({ answer }) => answer?.steps) ?? [];

@@ -1,9 +1,8 @@
 // @ts-check
 /** How runs are: the state of each, its sign and its words, and runs of one state together. */
 
-/** @import {FindingsAnswer, Line, Verdict} from "../server/routes.js" */
-
-/** @typedef {Verdict["state"]|"difference"|"unreadable"} RunState of the front end's own: a run that holds a difference, and one whose findings cannot be read */
+/** @import {FindingsAnswer} from "../server/routes.js" */
+/** @import {RunState, RunVerdict} from "./model.js" */
 
 /**
  * The states, the worst first. Sign and word tell them apart without colour; `term` is the
@@ -36,12 +35,9 @@ export function isOfDifferences(run) {
 }
 
 /**
- * The verdict on a run, with the place of its cause, if it has one.
- * @typedef {Pick<Line, "name"|"label"|"key"|"shown_at"> &
- *   {run: string, state: RunState, text: string, rest: string[], since: number|null}} RunVerdict
+ * @param {Map<string, RunVerdict>} verdicts @param {string} run @param {FindingsAnswer|null} answer
+ * @param {string} error
  */
-
-/** @param {Map<string, RunVerdict>} verdicts @param {string} run @param {FindingsAnswer|null} answer @param {string} error */
 export function noteVerdict(verdicts, run, answer, error) {
   const nowhere = { name: "", label: "", key: null, shown_at: null, since: null, rest: [] };
   if (answer) {
@@ -55,12 +51,19 @@ export function noteVerdict(verdicts, run, answer, error) {
   }
 }
 
-/** The worst first, otherwise in their order. @template {{state: RunState}} T @param {readonly T[]} runs */
+/**
+ * The worst first, otherwise in their order.
+ * @template {{state: RunState}} T
+ * @param {readonly T[]} runs
+ */
 export function worstFirst(runs) {
   return [...runs].sort((a, b) => ORDER.indexOf(a.state) - ORDER.indexOf(b.state));
 }
 
-/** How many runs are in each state: "3 further runs: 1 faulty, 2 learning". @param {readonly {state: RunState}[]} runs further ones */
+/**
+ * How many runs are in each state: "3 further runs: 1 faulty, 2 learning".
+ * @param {readonly {state: RunState}[]} runs further ones
+ */
 export function summary(runs) {
   const counts = ORDER.map((state) => ({
     count: runs.filter((each) => each.state === state).length,
@@ -70,13 +73,20 @@ export function summary(runs) {
   return `${runs.length} further runs: ${present.join(", ")}`;
 }
 
-/** What stands before the names of several runs that share a row. @type {ReadonlyMap<RunState, string>} */
+/**
+ * What stands before the names of several runs that share a row.
+ * @type {ReadonlyMap<RunState, string>}
+ */
 export const SHARED = new Map([
   ["not known", "Nothing found, but not known whether they learn:"],
   ["learns", "Nothing found in"],
 ]);
 
-/** The rows of a list of runs, the worst first: a run each, or the runs of a state that share one. @template {{state: RunState}} T @param {readonly T[]} runs */
+/**
+ * The rows of a list of runs, the worst first: a run each, or the runs of a state that share one.
+ * @template {{state: RunState}} T
+ * @param {readonly T[]} runs
+ */
 export function rowsOf(runs) {
   /** @type {T[][]} */
   const rows = [];

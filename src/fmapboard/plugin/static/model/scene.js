@@ -12,26 +12,14 @@ import { pictureOf, sideOf } from "../server/decode.js";
 import { FAULT_COLOURS, MARK, MARK_COLOURS, css } from "../server/palettes.js";
 import { indexOf } from "../server/steps.js";
 
-/** @import {Layer, MapsPicture, Picture} from "../server/answers.js" */
-/** @import {Maps, NamedArrays} from "../server/decode.js" */
-/** @import {DrawnKernels} from "../server/routes.js" */
-/** @import {Sorting} from "./channel_order.js" */
-/** @import {Placed, Question} from "./compare.js" */
-/** @import {KernelCells} from "./kernel_scene.js" */
-/** @import {Shown, State} from "./state.js" */
-/** @import {Difference, Ranges, Side} from "./value_scale.js" */
-
-/** @typedef {"a"|"b"|"c"|"d"|"ab"|"ac"|"ad"} Part a tile of a cell: maps of a column, or A minus another one */
+/** @import {Layer, Maps} from "../server/server.js" */
+/** @import {Source} from "../server/source.js" */
+/** @import {ColumnSource, Difference, Flags, History, Part, Placed, Question} from "./model.js" */
+/** @import {Ranges, Scene, SceneBase, SceneColumn, ShownTiles, Side, State} from "./model.js" */
+/** @import {StateMark} from "./model.js" */
 
 /** @type {readonly Part[]} */
-const MAPS = Object.freeze(["a", "b", "c", "d"]);
-/** @type {readonly Part[]} */
-const DIFFERENCES = Object.freeze(["a", "ab", "ac", "ad"]);
-
-/**
- * `why` there is nothing; `history` of the layer and sample if the scale is locked.
- * @typedef {{question: Question|null, maps: Maps|null, history?: History|null, why: string}} ColumnSource
- */
+const MAPS = Object.freeze(["a", "b"]);
 
 /** Index of the column of a part, 0 for the main one. @param {Part} part */
 export function columnIndex(part) {
@@ -50,23 +38,24 @@ export function columnOf(scene, part) {
 
 /** Name of a part, with the letters of its columns. @param {Part} part */
 export function partName(part) {
-  return isDifference(part) ? `A − ${part[1].toUpperCase()}` : part.toUpperCase();
+  return isDifference(part) ? "A − B" : part.toUpperCase();
 }
 
-/** @param {ColumnSource} of @param {number} i 1 for the first one beside A @param {Side} a the main column's maps */
-export function otherColumn({ question, maps, why, history = null }, i, a) {
+/** @param {ColumnSource} of @param {Side} a the main column's maps */
+export function otherColumn({ question, maps, why, history = null }, a) {
   const side = maps && question ? sideOf(maps, question.role, question.sample) : null;
   const between = side ? difference(a, side) : null;
   return {
-    ...{ letter: LETTERS[i], question, maps, side, difference: between, history },
+    ...{ letter: LETTERS[1], question, maps, side, difference: between, history },
     why: why || (side || !maps || !question ? "" : whyNot(maps, question)),
     note: side ? noteOf(a, side, between) : "",
   };
 }
 
-/** @typedef {ReturnType<typeof otherColumn>} SceneColumn one column as it is drawn; `why` and `note` say what is missing */
-
-/** What is not compared, in words. @param {Side} a @param {Side} b @param {Difference|null} between */
+/**
+ * What is not compared, in words.
+ * @param {Side} a @param {Side} b @param {Difference|null} between
+ */
 function noteOf(a, b, between) {
   if (!between) {
     const size = (/** @type {Side} */ { planes }) => `${planes.height}×${planes.width} px`;
@@ -89,49 +78,35 @@ export function whyNot(maps, question) {
   return `no picture of sample ${question.sample}`;
 }
 
-/** Indices of columns from left to right: of one run, older steps first. @param {readonly {question: Question|null}[]} columns */
-export function leftToRight(columns) {
-  const places = columns.map((_, i) => i);
-  const steps = columns.map(({ question }) => question?.step ?? NaN);
-  const runs = new Set(columns.map(({ question }) => question?.run));
-  if (runs.size > 1 || steps.some(Number.isNaN)) return places;
-  return places.sort((i, j) => steps[i] - steps[j] || i - j);
+/**
+ * True if B is left of A: an older step of the same run.
+ * @param {readonly {question: Question|null}[]} columns
+ */
+export function isReversed([a, b]) {
+  if (!a?.question || !b?.question || a.question.run !== b.question.run) return false;
+  return b.question.step < a.question.step;
 }
 
-/** The tiles of a cell; a column without a picture keeps its place. @param {Shown} show @param {SceneColumn[]} columns */
+/**
+ * The tiles of a cell; a column without a picture keeps its place.
+ * @param {ShownTiles} show @param {SceneColumn[]} columns
+ */
 export function parts(show, columns) {
-  const maps = leftToRight(columns).map((i) => MAPS[i]);
-  const differences = DIFFERENCES.slice(1, columns.length);
-  if (show === "both" || !columns.some((each) => each.difference)) return maps;
-  if (show === "difference") return differences;
-  return [...maps, ...differences.filter((_, i) => columns[i + 1].difference)];
-}
-
-/** Largest magnitude of each channel over all differences. @param {SceneColumn[]} columns @param {number} channels */
-export function differencePeaks(columns, channels) {
-  const peak = new Float64Array(channels).fill(NaN);
-  for (const { difference: between } of columns) {
-    for (let c = 0; between && c < channels; c += 1) {
-      if (!(peak[c] >= between.peak[c]) && !Number.isNaN(between.peak[c]))
-        peak[c] = between.peak[c];
-    }
-  }
-  return peak;
+  const maps = MAPS.slice(0, columns.length);
+  if (isReversed(columns)) maps.reverse();
+  if (show === "both" || !columns[1]?.difference) return maps;
+  /** @type {Part[]} */
+  const difference = ["ab"];
+  return show === "difference" ? difference : [...maps, ...difference];
 }
 
 // Computes everything that a picture of one layer needs, before anything is drawn.
-
-/**
- * Of a layer: arrays [steps, channels], and the channel that stands for it in the whole run.
- * @typedef {{steps: number[], arrays: NamedArrays, kernels?: DrawnKernels[],
- *   shown?: number|null}} History
- */
 
 /** @type {Ranges} */
 const NO_RANGES = { lo: new Float64Array(0), hi: new Float64Array(0) };
 
 /** What a scene has before anything is known to draw. */
-const BLANK = {
+export const BLANK = {
   why: "", // nothing, or not all, can be drawn, in words
   a: /** @type {Side|null} */ (null), // the maps of the main column
   columns: /** @type {SceneColumn[]} */ ([]), // the main one first; empty unless maps are drawn
@@ -143,18 +118,6 @@ const BLANK = {
   order: /** @type {number[]} */ ([]), // channels in the order they are drawn in
   parts: /** @type {Part[]} */ (["a"]), // of a cell
 };
-
-/**
- * `question` and `maps` are those of the main column; `rows`: a row of pixels per channel, for sequences;
- * `wholeLayer`: one scale for all channels, selected here or used when logging.
- * @typedef {typeof BLANK & {question: Question, maps: Maps, picture: Picture|null,
- *   zeroCentred: boolean, rows: boolean, wholeLayer: boolean}} SceneBase
- */
-
-/** @typedef {SceneBase & {kind: "maps", picture: MapsPicture, a: Side, sorting: Sorting}} MapsScene */
-/** @typedef {SceneBase & {kind: "kernels", grid: KernelCells}} KernelsScene kernels, on one scale */
-/** @typedef {SceneBase & {kind: "none"}} EmptyScene */
-/** @typedef {MapsScene|KernelsScene|EmptyScene} Scene */
 
 /**
  * @param {{state: State, question: Question, maps: Maps, others: ColumnSource[], history:
@@ -183,7 +146,7 @@ export function buildScene({ state, question, maps, others, history, sortMaps })
   const own = { question, maps, side: a, difference: null, history: state.locked ? history : null };
   const columns = [
     { letter: LETTERS[0], ...own, why: "", note: "" },
-    ...others.map((each, i) => otherColumn(each, i + 1, a)),
+    ...others.map((each) => otherColumn(each, a)),
   ];
   const channels = columns.reduce(
     (least, { side }) => (side ? Math.min(least, side.planes.channels) : least),
@@ -202,9 +165,9 @@ export function buildScene({ state, question, maps, others, history, sortMaps })
 }
 
 /** @param {State} state @param {SceneColumn[]} columns @param {number} channels */
-function differenceRanges(state, columns, channels) {
-  if (!columns.some((each) => each.difference)) return NO_RANGES;
-  const hi = differencePeaks(columns, channels);
+function differenceRanges(state, [, b], channels) {
+  if (!b?.difference) return NO_RANGES;
+  const hi = b.difference.peak.subarray(0, channels);
   const how = { scale: state.scale, zeroCentred: true };
   return rangesOf(channels, [{ lo: hi.map((peak) => -peak), hi }], how);
 }
@@ -226,10 +189,6 @@ export function flags(maps, role, channel) {
     after: later ? (maps.header.activation?.type ?? "activation") : "",
   };
 }
-
-/** @typedef {ReturnType<typeof flags>} Flags */
-/** @typedef {"nonfinite"|"large"|"dead"|"constant"} Fault */
-/** @typedef {{kind: Fault, word: string, brief: string, colour: string}} StateMark */
 
 /** The worst fault; null for none. @param {Flags} of @returns {StateMark|null} */
 export function loudest({ kind, ...of }) {
@@ -255,7 +214,7 @@ export function loudest({ kind, ...of }) {
 const KERNELS_WITHIN = 12;
 
 export class Scenes {
-  /** @param {import("../server/source.js").Source} source */
+  /** @param {Source} source */
   constructor(source) {
     this.source = source;
     /** @type {Scene|null} */
@@ -265,7 +224,10 @@ export class Scenes {
     this.columns = [];
   }
 
-  /** The last step with kernels up to the asked one. @param {Question|null} asked @param {Layer|undefined} layer of it */
+  /**
+   * The last step with kernels up to the asked one.
+   * @param {Question|null} asked @param {Layer|undefined} layer of it
+   */
   kernels(asked, layer) {
     if (!asked || !layer) return null;
     const now = indexOf(layer.steps, asked.step);
@@ -279,7 +241,10 @@ export class Scenes {
     return { ...asked, step: layer.steps[0], ts: layer.wall_times[0] };
   }
 
-  /** What the columns beside the main one show. @param {State} state @param {Layer|undefined} layer */
+  /**
+   * What the columns beside the main one show.
+   * @param {State} state @param {Layer|undefined} layer
+   */
   placed(state, layer) {
     const { source } = this;
     const isKernels = state.role === "kernels";
@@ -290,7 +255,8 @@ export class Scenes {
       const { value, error } = source.layers(run);
       return value ? "" : (error?.message ?? "");
     };
-    const columns = isKernels ? state.columns.filter(comparesKernels) : state.columns;
+    const { compare } = state;
+    const columns = compare && (!isKernels || comparesKernels(compare)) ? [compare] : [];
     const all = columns.map((column) => placed(column, state, layer, layersOf, whyNone));
     if (!isKernels) return all;
     const ofKernels = (/** @type {Placed} */ of) => this.kernels(of.question, of.match?.layer);
@@ -303,7 +269,10 @@ export class Scenes {
     return this.source.history(run, match.layer, question.sample);
   }
 
-  /** The scene, or the last one while it loads. @param {State} state @param {Layer|undefined} layer @param {History|null} history */
+  /**
+   * The scene, or the last one while it loads.
+   * @param {State} state @param {Layer|undefined} layer @param {History|null} history
+   */
   show(state, layer, history) {
     const main = mainSide(state, layer);
     const question = state.role === "kernels" ? this.kernels(main, layer) : main;

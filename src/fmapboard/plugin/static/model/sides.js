@@ -7,12 +7,14 @@ import { scaleNote } from "./value_scale.js";
 import { runText, stepText } from "./words.js";
 import { samePixels } from "../server/decode.js";
 
-/** @import {Inputs} from "../server/decode.js" */
+/** @import {Inputs} from "../server/server.js" */
 /** @import {Source} from "../server/source.js" */
-/** @import {Placed, Question} from "./compare.js" */
-/** @import {Scene} from "./scene.js" */
+/** @import {FoundInput, Placed, Question, Scene, SideFacts} from "./model.js" */
 
-/** What columns say of their inputs; the most serious first. @type {Readonly<Record<Inputs, [brief: string, note: string]>>} */
+/**
+ * What columns say of their inputs; the most serious first.
+ * @type {Readonly<Record<Inputs, [brief: string, note: string]>>}
+ */
 const INPUTS = Object.freeze({
   different: [
     "different input image",
@@ -28,8 +30,9 @@ const INPUTS = Object.freeze({
 const SERIOUS = /** @type {Inputs[]} */ (Object.keys(INPUTS));
 
 /**
- * The columns of a scene; null if the headline tells everything about its one picture. @param {Source} source
- * @param {Scene|null} scene @param {Placed[]} drawn columns beside the main one @param {number|undefined} headline
+ * The columns of a scene; null if the headline tells everything about its one picture.
+ * @param {Source} source @param {Scene|null} scene
+ * @param {Placed[]} drawn columns beside the main one @param {number|undefined} headline
  */
 export function sidesOf(source, scene, drawn, headline) {
   if (!scene) return null;
@@ -45,7 +48,7 @@ export function sidesOf(source, scene, drawn, headline) {
   const first = several ? inputOf(source, question) : { picture: null, loading: false };
   const own = { letter: several ? LETTERS[0] : "", follows: "", match: "", notes: [] };
   const main = sideOf(question, { ...own, input: first.picture, inputs: "same" });
-  const others = drawn.map((each, i) => other(source, scene, each, i + 1, first));
+  const others = drawn.map((each) => other(source, scene, each, first));
   const inputs = SERIOUS.find((kind) => others.some((each) => each.inputs === kind)) ?? "same";
   if (INPUTS[inputs][1]) notes.push(INPUTS[inputs][1]);
   const ofScale = scene.kind === "maps" ? scaleNote(scene) : "";
@@ -53,38 +56,31 @@ export function sidesOf(source, scene, drawn, headline) {
   return { each: [main, ...others], inputs, notes, hasScaleNote: Boolean(ofScale) };
 }
 
-/** @typedef {NonNullable<ReturnType<typeof sidesOf>>} Sides */
-
 /**
- * One column as it is drawn: `letter` is "" if there is only one, `match` how the layer was found if not by
- * its name, `input` is the network's input image at exactly this step, `inputs` compares it with that of the
- * main column, and `notes` say what the heading does not tell.
- * @typedef {{letter: string, follows: string, match: string, input: ImageBitmap|null,
- *   inputs: Inputs, notes: string[]}} SideFacts
+ * The facts with run, step, sample and role in words.
+ * @param {Question} question @param {SideFacts} facts
  */
-
-/** The facts with run, step, sample and role in words. @param {Question} question @param {SideFacts} facts */
 function sideOf(question, facts) {
   const [text, { run }] = [origin(question), question];
   return { ...facts, run, text, place: text.slice(runText(run).length + " · ".length) };
 }
 
 /**
- * @param {Source} source @param {Scene} scene @param {Placed} of @param {number} i
- * @param {Found} first input of the main column @returns {ReturnType<typeof sideOf>}
+ * @param {Source} source @param {Scene} scene @param {Placed} of
+ * @param {FoundInput} first input of the main column @returns {ReturnType<typeof sideOf>}
  */
-function other(source, { question: main, columns }, of, i, first) {
+function other(source, { question: main, columns }, of, first) {
   const { question, run, column } = of;
   const match = of.match ? matchText(of.match) : "";
   const follows = column.step === null ? "follows the slider" : "pinned";
-  const facts = { letter: LETTERS[i], match, follows };
+  const facts = { letter: LETTERS[1], match, follows };
   if (!question) {
     const place = column.step === null ? "" : `step ${stepText(column.step)}`;
     const text = [runText(run), place].filter(Boolean).join(" · ");
     return { ...facts, run, text, place, input: null, inputs: "same", notes: [of.why] };
   }
   const second = inputOf(source, question);
-  const { why = "", note = "" } = columns[i] ?? {};
+  const { why = "", note = "" } = columns[1] ?? {};
   const asked = column.step ?? main.step;
   const isSame = isOfOne(question, main) && question.role === main.role;
   const inputs = why ? "same" : compared(main, question, first, second);
@@ -102,7 +98,10 @@ function isOfOne(a, b) {
   return a.run === b.run && a.step === b.step && a.sample === b.sample;
 }
 
-/** @param {Question} a @param {Question} b @param {Found} first @param {Found} second @returns {Inputs} */
+/**
+ * @param {Question} a @param {Question} b @param {FoundInput} first @param {FoundInput} second
+ * @returns {Inputs}
+ */
 function compared(a, b, first, second) {
   if (a.role === "kernels" || isOfOne(a, b)) return "same"; // kernels are of no input
   if (first.loading || second.loading) return "loading";
@@ -110,9 +109,10 @@ function compared(a, b, first, second) {
   return samePixels(first.picture, second.picture) ? "same" : "different";
 }
 
-/** @typedef {{picture: ImageBitmap|null, loading: boolean}} Found */
-
-/** The series with the input image of exactly a side's step and sample. @param {Source} source @param {Question} side */
+/**
+ * The series with the input image of exactly a side's step and sample.
+ * @param {Source} source @param {Question} side
+ */
 export function inputSeries(source, side) {
   const listed = source.layers(side.run).value;
   const layer = listed?.layers.find((each) => each.key === side.key);
@@ -122,7 +122,11 @@ export function inputSeries(source, side) {
   return series?.steps.includes(side.step) ? series : undefined;
 }
 
-/** The input image of exactly a side's step. @param {Source} source @param {Question} side @returns {Found} */
+/**
+ * The input image of exactly a side's step.
+ * @param {Source} source @param {Question} side
+ * @returns {FoundInput}
+ */
 export function inputOf(source, side) {
   if (side.role === "kernels") return { picture: null, loading: false }; // of no input
   const series = inputSeries(source, side);

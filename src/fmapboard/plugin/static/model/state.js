@@ -1,22 +1,14 @@
 // @ts-check
-/** The columns beside the main one: what each has instead of the main column's run, step, sample. */
+/** What the user is looking at, in values, and its form in the address bar. */
 
 import { indexOf, within } from "../server/steps.js";
 
-/** @import {Layer, Role} from "../server/answers.js" */
-/** @import {Shade} from "./health_states.js" */
+/** @import {Layer, Role} from "../server/server.js" */
+/** @import {Column, FilmScale, Findings, FrontKind, HistogramGroup, Kind} from "./model.js" */
+/** @import {Palette, Point, Scale, Shade, ShownTiles, Sort, State, View} from "./model.js" */
 
-/** @typedef {"step"|"run"|"sample"|"role"} Kind what a new column has of its own */
-
-/**
- * What a column has of its own: "" or null is that of the main column; without a step it follows the slider.
- * @typedef {{run: string, step: number|null, sample: number|null, role: Role|""}} Column
- */
-
-/** Most columns beside the main one. */
-export const MOST = 3;
-
-export const LETTERS = Object.freeze(["A", "B", "C", "D"]);
+/** Names of the main column and of the one beside it. */
+export const LETTERS = Object.freeze(["A", "B"]);
 
 /** @type {Readonly<Column>} */
 export const SAME = Object.freeze({ run: "", step: null, sample: null, role: "" });
@@ -35,7 +27,11 @@ export function columnText({ run, step, sample, role }) {
   return `${run}@${place.join(":").replace(/:+$/, "")}`;
 }
 
-/** The column of an address; without a valid place after an "@", a run. @param {string} text @returns {Column} */
+/**
+ * The column of an address; without a valid place after an "@", a run.
+ * @param {string} text
+ * @returns {Column}
+ */
 export function parseColumn(text) {
   const cut = text.lastIndexOf("@");
   const found = cut < 0 ? null : PLACE.exec(text.slice(cut + 1));
@@ -62,30 +58,25 @@ export function newColumn(kind, state, layer, runs) {
     sample: [...Array(layer.samples).keys()].filter((sample) => sample !== state.sample),
     role: layer.roles.filter((role) => role !== "kernels" && role !== state.role),
   };
-  // A step of another run does not count as one of this run.
-  const own = kind === "step" ? state.columns.filter(({ run }) => !run) : state.columns;
-  const value = all[kind].find((each) => own.every((column) => column[kind] !== each));
+  const [value] = all[kind];
   return value === undefined ? null : { ...SAME, [kind]: value };
 }
 
-/** The columns after a change, swapped with the main one. @param {State} state @param {State} before */
+/**
+ * The column after a change, swapped with the main one.
+ * @param {State} state @param {State} before
+ */
 export function swapped(state, before) {
-  if (state.columns !== before.columns) return state.columns;
+  const { compare } = state;
+  if (!compare || compare !== before.compare) return compare;
   const fields = /** @type {const} */ (["run", "sample", "role"]);
-  return state.columns.map((column) => {
-    const same = fields.filter((of) => column[of] === state[of] && before[of] !== state[of]);
-    return { ...column, ...Object.fromEntries(same.map((of) => [of, before[of]])) };
-  });
+  const same = fields.filter((of) => compare[of] === state[of] && before[of] !== state[of]);
+  return { ...compare, ...Object.fromEntries(same.map((of) => [of, before[of]])) };
 }
 
 /** True if kernels can differ: they are the same for all samples. @param {Column} column */
 export function comparesKernels({ run, step, role }) {
   return (run !== "" || step !== null) && (role === "" || role === "kernels");
-}
-
-/** @param {readonly Column[]} columns @param {number} i @param {Partial<Column>} patch */
-export function changed(columns, i, patch) {
-  return columns.map((column, at) => (at === i ? { ...column, ...patch } : column));
 }
 
 // The channels of the film strip: as typed by the user, and in the address.
@@ -105,7 +96,10 @@ export function filmChannels(state, drawn, shown) {
   return drawn > 0 ? [open < drawn ? open : 0] : [];
 }
 
-/** Channels as typed; `refused` says what was left out. @param {string} text @param {number} drawn channels with pictures */
+/**
+ * Channels as typed; `refused` says what was left out.
+ * @param {string} text @param {number} drawn channels with pictures
+ */
 export function readChannels(text, drawn) {
   /** @type {Set<number>} */
   const channels = new Set();
@@ -141,7 +135,10 @@ export function toggled(state, channel) {
   return after.slice(-MOST_CHANNELS);
 }
 
-/** All channels moved, unless one would leave the layer. @param {number[]} channels @param {number} by @param {number} drawn */
+/**
+ * All channels moved, unless one would leave the layer.
+ * @param {number[]} channels @param {number} by @param {number} drawn
+ */
 export function moved(channels, by, drawn) {
   const after = channels.map((channel) => channel + by);
   return after.every((channel) => channel >= 0 && channel < drawn) ? after : channels;
@@ -149,22 +146,29 @@ export function moved(channels, by, drawn) {
 
 // The point that is looked at, and its cell in a map.
 
-/** @typedef {{u: number, v: number}} Point relative place in a picture, 0…1 from the top left */
-
-/** A point within the picture, as exact as an address has it. @param {Point} point @returns {Point} */
+/**
+ * A point within the picture, as exact as an address has it.
+ * @param {Point} point
+ * @returns {Point}
+ */
 export function pointWithin({ u, v }) {
   const inside = (/** @type {number} */ x) => Number(Math.min(1, Math.max(0, x)).toFixed(4));
   return { u: inside(u), v: inside(v) };
 }
 
-/** The cell of a map that a point is in. @param {Point} point @param {number} height @param {number} width px */
+/**
+ * The cell of a map that a point is in.
+ * @param {Point} point @param {number} height @param {number} width px
+ */
 export function cellOf({ u, v }, height, width) {
   return { y: within(Math.floor(v * height), height), x: within(Math.floor(u * width), width) };
 }
 
 /**
- * The centre of a cell, some cells away from that of a point. @param {Point} point @param {number} height
- * @param {number} width of the map, px @param {number} down @param {number} right cells @returns {Point}
+ * The centre of a cell, some cells away from that of a point.
+ * @param {Point} point @param {number} height @param {number} width of the map, px
+ * @param {number} down @param {number} right cells
+ * @returns {Point}
  */
 export function movedPoint(point, height, width, down, right) {
   const { y, x } = cellOf(point, height, width);
@@ -174,22 +178,12 @@ export function movedPoint(point, height, width, down, right) {
 
 // What the user is looking at: one plain object, and its form in the address bar.
 
-/** @typedef {"channel"|"layer"} Scale whose extremes the scale has */
-/** @typedef {"grey"|"viridis"|"magma"|"signed"} Palette */
-/** @typedef {"index"|"strength"|"change"|"similarity"} Sort */
-/** @typedef {"both"|"difference"|"all"} Shown tiles of a comparison: of all columns, differences */
-/** @typedef {"overview"|"maps"|"film"|"attribution"} View what the page shows */
-/** @typedef {"auto"|"pictures"|"states"} Front "auto" for pictures where they have room */
-/** @typedef {"auto"|"open"|"closed"} Findings "auto" for open in a report */
-/** @typedef {"locked"|"step"} FilmScale one scale for all steps, or each step's own */
-/** @typedef {"activations"|"weights"|"gradients"} HistogramGroup */
-
 /** The state of an address without entries, and what its fields mean. */
 export const START = {
   view: /** @type {View} */ ("overview"),
   run: "",
   chosen: /** @type {readonly string[]} */ (Object.freeze([])), // runs whose findings are listed
-  front: /** @type {Front} */ ("auto"), // what the overview shows of the layers over the steps
+  front: /** @type {FrontKind} */ ("auto"), // what the overview shows of the layers over the steps
   findings: /** @type {Findings} */ ("auto"), // the list of findings
   shade: /** @type {Shade} */ ("range"), // brightness in the map of layers × steps
   layer: "", // key of the layer, "" for the first one
@@ -201,29 +195,31 @@ export const START = {
   locked: false, // one scale for all steps
   own_scale: false, // each column has a scale of its own
   colours: /** @type {Palette} */ ("viridis"),
-  gradient_colours: /** @type {Palette} */ ("signed"), // those of gradients (`overview.js`)
+  gradient_colours: /** @type {Palette} */ ("signed"), // those of gradients (`palette_choice.js`)
   sort: /** @type {Sort} */ ("index"),
   sort_step: /** @type {number|null} */ (null), // the step that the order is computed from
-  columns: /** @type {readonly Column[]} */ (Object.freeze([])), // `compare` in the address
-  show: /** @type {Shown} */ ("both"),
-  rank: 0, // column whose differing layers are listed, from 1; 0 for no list
+  compare: /** @type {Column|null} */ (null), // the column beside the main one
+  show: /** @type {ShownTiles} */ ("both"),
+  rank: false, // list the layers by how much the columns differ
   tile: 0, // side of a tile in CSS px, 0 to fit the window
   flagged: false, // list only flagged layers
   filter: "", // of the list of layers
   overlay: 0, // opacity over the input image in percent, 0 for off
   histogram: /** @type {HistogramGroup} */ ("activations"),
-  channels: /** @type {readonly number[]} */ (Object.freeze([])), // of the film strip, or the open one
+  // of the film strip, or the open one
+  channels: /** @type {readonly number[]} */ (Object.freeze([])),
   film_scale: /** @type {FilmScale} */ ("locked"),
   pixel: /** @type {Point|null} */ (null), // that is pointed at
 };
-
-/** @typedef {typeof START} State what the user looks at */
 
 /** @type {readonly Palette[]} */
 const PALETTES = ["grey", "viridis", "magma", "signed"];
 export const TILES = Object.freeze([0, 24, 32, 48, 64, 96, 128, 192, 256]);
 
-/** Allowed values of some fields. @satisfies {{readonly [F in keyof State]?: readonly State[F][]}} */
+/**
+ * Allowed values of some fields.
+ * @satisfies {{readonly [F in keyof State]?: readonly State[F][]}}
+ */
 export const CHOICES = Object.freeze({
   view: ["overview", "maps", "film", "attribution"],
   front: ["auto", "pictures", "states"],
@@ -243,15 +239,12 @@ export const CHOICES = Object.freeze({
 /** Fields of the maps: an address with one of them but without a view shows the maps. */
 const OF_MAPS = Object.freeze(["layer", "channel", "step", "compare"]);
 
-/** TensorBoard drops all but the last of repeated entries, so those that are written are numbered. */
-const COMPARED = /^compare[23]?$/;
 const COUNT = /^\d{1,15}$/;
 const STEP = /^-?\d{1,15}$/;
 /** Forms of numbers in the address. @type {Partial<Record<string, RegExp>>} */
 const NUMBERS = {
   channel: COUNT,
   sample: COUNT,
-  rank: COUNT,
   tile: /^\d{1,3}$/,
   step: STEP,
   sort_step: STEP,
@@ -260,7 +253,10 @@ const NUMBERS = {
 
 const CHANNELS = /^\d{1,6}(,\d{1,6})*$/;
 const POINT = /^(0(?:\.\d+)?|1),(0(?:\.\d+)?|1)$/;
-/** Fields that are neither texts, numbers nor truth values: one run per line, `3,17` and `0.43,0.61`. */
+/**
+ * Fields that are neither texts, numbers nor truth values: one run per line, `3,17`, a column,
+ * `0.43,0.61`.
+ */
 const FORMS = {
   chosen: {
     read: (/** @type {string} */ text) => text.split("\n").filter(Boolean),
@@ -271,6 +267,10 @@ const FORMS = {
       return CHANNELS.test(text) ? [...new Set(text.split(",").map(Number))] : undefined;
     },
     write: (/** @type {State} */ { channels }) => channels.join(),
+  },
+  compare: {
+    read: (/** @type {string} */ text) => (text ? parseColumn(text) : null),
+    write: (/** @type {State} */ { compare }) => (compare ? columnText(compare) : ""),
   },
   pixel: {
     read(/** @type {string} */ text) {
@@ -284,11 +284,15 @@ const FORMS = {
 /** @param {string} field @returns {field is keyof typeof FORMS} */
 const hasForm = (field) => Object.hasOwn(FORMS, field);
 
-/** A value of an address; undefined if invalid. @param {string} field @param {string} text @returns {unknown} */
+/**
+ * A value of an address; undefined if invalid.
+ * @param {string} field @param {string} text
+ * @returns {unknown}
+ */
 function parsed(field, text) {
   if (hasForm(field)) return FORMS[field].read(text);
   const start = /** @type {Record<string, unknown>} */ (START)[field];
-  if (start === undefined || field === "columns") return undefined;
+  if (start === undefined) return undefined;
   if (typeof start === "boolean") return text === "1" ? true : text === "0" ? false : undefined;
   const form = NUMBERS[field];
   if (form && !form.test(text)) return undefined;
@@ -304,41 +308,37 @@ function written(state, field) {
   return typeof value === "boolean" ? String(Number(value)) : String(value ?? "");
 }
 
-/** The state of an address, `START` where it is invalid. @param {Iterable<[string, string]>} entries @returns {State} */
+/**
+ * The state of an address, `START` where it is invalid.
+ * @param {Iterable<[string, string]>} entries
+ * @returns {State}
+ */
 export function fromEntries(entries) {
   /** @type {Record<string, unknown>} */
   const state = { ...START };
   /** @type {Set<string>} */
   const given = new Set();
-  const compared = [];
   for (const [field, text] of entries) {
-    if (COMPARED.test(field)) {
-      compared.push(text);
-      given.add("compare");
-    }
     const value = Object.hasOwn(START, field) ? parsed(field, text) : undefined;
     if (value === undefined) continue;
     state[field] = value;
     given.add(field);
   }
   if (!given.has("view") && OF_MAPS.some((field) => given.has(field))) state["view"] = "maps";
-  state.columns = compared.filter(Boolean).map(parseColumn).slice(0, MOST);
   return /** @type {State} */ (/** @type {unknown} */ (state));
 }
 
-/** The fields of a state that differ from `START`. @param {State} state @returns {[string, string][]} */
+/**
+ * The fields of a state that differ from `START`.
+ * @param {State} state
+ * @returns {[string, string][]}
+ */
 export function toEntries(state) {
   /** @type {[string, string][]} */
   const entries = [];
-  const { layer, channel, step, columns } = state;
-  const isOfMaps = layer !== "" || channel !== null || step !== null || columns.length > 0;
+  const { layer, channel, step, compare } = state;
+  const isOfMaps = layer !== "" || channel !== null || step !== null || compare !== null;
   for (const field of Object.keys(START)) {
-    if (field === "columns") {
-      columns.forEach((column, i) => {
-        entries.push([i ? `compare${i + 1}` : "compare", columnText(column)]);
-      });
-      continue;
-    }
     const text = written(state, field);
     const isStart = text === written(START, field) && !(field === "view" && isOfMaps);
     if (!isStart) entries.push([field, text]);
@@ -346,7 +346,11 @@ export function toEntries(state) {
   return entries;
 }
 
-/** fmapboard's entries in a hash. @param {string} hash @param {string} prefix @returns {[string, string][]} */
+/**
+ * fmapboard's entries in a hash.
+ * @param {string} hash @param {string} prefix
+ * @returns {[string, string][]}
+ */
 export function readHash(hash, prefix) {
   /** @type {[string, string][]} */
   const found = [];
@@ -362,7 +366,10 @@ export function readHash(hash, prefix) {
   return found;
 }
 
-/** The hash with other entries. @param {string} hash @param {string} prefix @param {[string, string][]} entries */
+/**
+ * The hash with other entries.
+ * @param {string} hash @param {string} prefix @param {[string, string][]} entries
+ */
 export function writeHash(hash, prefix, entries) {
   const others = hash
     .replace(/^#/, "")

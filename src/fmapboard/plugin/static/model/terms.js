@@ -56,7 +56,10 @@ export const GLOSSARY = Object.freeze({
   live: "Asks for new steps every 10 seconds. It is on while the run is being written.",
 });
 
-/** Names of the terms, where they are other than their keys. @type {Readonly<Record<string, string>>} */
+/**
+ * Names of the terms, where they are other than their keys.
+ * @type {Readonly<Record<string, string>>}
+ */
 const NAMES = Object.freeze({
   does_not_learn: "does not learn",
   not_known: "not known",
@@ -75,8 +78,10 @@ export const termName = (term) => NAMES[term] ?? term;
 export const termId = (term) => `term-${term}`;
 
 /**
- * A tooltip of terms, several with their names, and the same as description for screen readers: attributes.
- * @param {string} terms names, separated by spaces @param {string} more what else the tooltip says first
+ * A tooltip of terms, several with their names, and the same as description for screen readers:
+ * attributes.
+ * @param {string} terms names, separated by spaces
+ * @param {string} more what else the tooltip says first
  */
 export function explanation(terms, more = "") {
   const names = terms.split(" ");

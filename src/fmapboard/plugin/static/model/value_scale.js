@@ -5,15 +5,13 @@ import { CODE } from "./health_states.js";
 import { short, stepText } from "./words.js";
 import { badMark } from "../server/palettes.js";
 
-/** @import {Planes} from "../server/decode.js" */
-/** @import {History, SceneColumn} from "./scene.js" */
-/** @import {Scale, State} from "./state.js" */
-
-/** The drawn range of each channel. @typedef {{lo: Float64Array, hi: Float64Array}} Ranges */
+/** @import {History, Ranges, Scale, SceneColumn, Side, State} from "./model.js" */
 
 /**
- * The range of each channel over sources of [k, channels] values. @param {number} channels
- * @param {Pick<Side, "lo"|"hi">[]} sources @param {{scale: Scale, zeroCentred: boolean}} how @returns {Ranges}
+ * The range of each channel over sources of [k, channels] values.
+ * @param {number} channels @param {Pick<Side, "lo"|"hi">[]} sources
+ * @param {{scale: Scale, zeroCentred: boolean}} how
+ * @returns {Ranges}
  */
 export function ranges(channels, sources, how) {
   const lo = new Float64Array(channels).fill(Infinity);
@@ -40,7 +38,10 @@ export function ranges(channels, sources, how) {
   return { lo, hi };
 }
 
-/** Place of a value in a range, 0…1; 0.5 if it has no width. @param {number} value @param {number} lo @param {number} hi */
+/**
+ * Place of a value in a range, 0…1; 0.5 if it has no width.
+ * @param {number} value @param {number} lo @param {number} hi
+ */
 export function place(value, lo, hi) {
   if (!(hi > lo)) return 0.5;
   return Math.min(1, Math.max(0, (value - lo) / (hi - lo)));
@@ -49,7 +50,8 @@ export function place(value, lo, hi) {
 /**
  * Colours of the 256 stored levels of a channel between `lo` and `hi`, written into an array.
  * @param {number} lo @param {number} hi @param {number} rangeLo value of the first colour
- * @param {number} rangeHi of the last @param {Uint32Array} colours 256 @param {Uint32Array} into 256
+ * @param {number} rangeHi of the last @param {Uint32Array} colours 256
+ * @param {Uint32Array} into 256
  */
 export function levelColours(lo, hi, rangeLo, rangeHi, colours, into) {
   const span = (Number.isFinite(hi - lo) ? hi - lo : 0) / 255;
@@ -59,8 +61,6 @@ export function levelColours(lo, hi, rangeLo, rangeHi, colours, into) {
   }
   return into;
 }
-
-/** @typedef {{planes: Planes, lo: ArrayLike<number>, hi: ArrayLike<number>}} Side maps, values of levels 0 and 255 per channel */
 
 /** A − B; null if their maps differ in size. @param {Side} a @param {Side} b */
 export function difference(a, b) {
@@ -89,11 +89,12 @@ export function difference(a, b) {
   return { channels, height, width, values, marks, peak };
 }
 
-/** @typedef {NonNullable<ReturnType<typeof difference>>} Difference `values` and `marks` [channels, height, width], NaN where marked; `peak` is the largest magnitude of each channel, NaN without one */
-
 // The scale that the columns of a scene share, at their steps or locked over all kept ones.
 
-/** The extremes of a role's maps at each kept step, [drawn]. @param {History|null} history @param {string} [role] */
+/**
+ * The extremes of a role's maps at each kept step, [drawn].
+ * @param {History|null} history @param {string} [role]
+ */
 export function stepRanges(history, role) {
   const [lo, hi] = ["lo", "hi"].map((end) => history?.arrays[`${role}.${end}`]);
   const width = lo?.shape[1];
@@ -119,7 +120,10 @@ export function sceneRanges({ scale, colours }, columns, channels) {
   return ranges(channels, drawn, { scale, zeroCentred: colours === "signed" });
 }
 
-/** Steps that a locked scale covers, to follow what it is of. @param {SceneColumn[]} columns @param {boolean} locked */
+/**
+ * Steps that a locked scale covers, to follow what it is of.
+ * @param {SceneColumn[]} columns @param {boolean} locked
+ */
 export function stepsText(columns, locked) {
   if (!locked) return "";
   const shown = columns.filter(({ side }) => side);
@@ -131,28 +135,38 @@ export function stepsText(columns, locked) {
   return open.length ? `${over} (of ${open.join(", ")} only this one)` : over;
 }
 
-/** What a range is of. @param {{columns: SceneColumn[]}} scene @param {Pick<State, "locked"|"sample">} state */
+/**
+ * What a range is of.
+ * @param {{columns: SceneColumn[]}} scene @param {Pick<State, "locked"|"sample">} state
+ */
 export function drawnOf({ columns }, { locked, sample }) {
   const { length } = columns.filter(({ side }) => side);
-  const of = length < 2 ? `sample ${sample}` : length > 2 ? "all maps" : "both maps";
+  const of = length < 2 ? `sample ${sample}` : "both maps";
   return `${of}${stepsText(columns, locked)}`;
 }
 
 // The scale of each column of a scene: shared or its own, and what a shared one hides.
 
-/** A column that has less than this part of the scale has a few of its 256 colours, and looks flat. */
+/**
+ * A column that has less than this part of the scale has a few of its 256 colours, and looks flat.
+ */
 const FLAT = 0.04;
 
 /**
- * The range of each channel of each column. @param {Pick<State, "scale"|"colours"|"own_scale">} state
- * @param {SceneColumn[]} columns @param {number} channels drawn @param {Ranges} shared @returns {Ranges[]}
+ * The range of each channel of each column.
+ * @param {Pick<State, "scale"|"colours"|"own_scale">} state @param {SceneColumn[]} columns
+ * @param {number} channels drawn @param {Ranges} shared
+ * @returns {Ranges[]}
  */
 export function columnRanges(state, columns, channels, shared) {
   if (!state.own_scale) return columns.map(() => shared);
   return columns.map((column) => sceneRanges(state, [column], channels));
 }
 
-/** What the scales hide. @param {{columns: SceneColumn[], ranges: Ranges, channels: number, ownScale: boolean}} scene */
+/**
+ * What the scales hide.
+ * @param {{columns: SceneColumn[], ranges: Ranges, channels: number, ownScale: boolean}} scene
+ */
 export function scaleNote({ columns, ranges, channels, ownScale }) {
   const shown = columns.filter(({ side }) => side);
   if (shown.length < 2) return "";
@@ -160,15 +174,16 @@ export function scaleNote({ columns, ranges, channels, ownScale }) {
   const flat = shown.filter(({ side }) => side && share(side, ranges, channels) < FLAT);
   const others = shown.filter((column) => !flat.includes(column));
   if (!flat.length || !others.length) return "";
-  const letters = flat.map(({ letter }) => letter).join(", ");
   return (
-    `${letters} ${flat.length > 1 ? "look" : "looks"} flat because all columns share one scale: ` +
-    `values ${flat.map((column) => extent(column, channels)).join(", ")}, ` +
-    `but ${others.map((column) => extent(column, channels)).join(", ")}.`
+    `${flat[0].letter} looks flat because both columns share one scale: values ` +
+    `${extent(flat[0], channels)}, but ${extent(others[0], channels)}.`
   );
 }
 
-/** Share of the range that a side has: the median. @param {Side} side @param {Ranges} ranges @param {number} channels */
+/**
+ * Share of the range that a side has: the median.
+ * @param {Side} side @param {Ranges} ranges @param {number} channels
+ */
 function share({ lo, hi }, ranges, channels) {
   const parts = [];
   for (let c = 0; c < channels; c += 1) {

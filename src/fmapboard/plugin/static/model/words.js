@@ -1,6 +1,8 @@
 // @ts-check
 /** Formats numbers, and finds ticks for an axis. */
 
+/** @import {Unit, Words} from "./model.js" */
+
 const MINUS = "−";
 
 /** A number in few characters. @param {number} value @param {number} digits significant digits */
@@ -43,7 +45,10 @@ export function percent(fraction) {
   return value > 0 && value < 1 ? "<1 %" : `${Math.round(value)} %`;
 }
 
-/** Round values on an axis, at most `most` + 1. @param {number} lo @param {number} hi @param {number} most */
+/**
+ * Round values on an axis, at most `most` + 1.
+ * @param {number} lo @param {number} hi @param {number} most
+ */
 export function ticks(lo, hi, most = 5) {
   if (!(hi > lo) || !Number.isFinite(hi - lo)) return Number.isFinite(lo) ? [lo] : [];
   const raw = (hi - lo) / Math.max(1, most);
@@ -63,9 +68,10 @@ export function ticks(lo, hi, most = 5) {
 const CALL = /^(.+)\.call(\d+)$/;
 
 /**
- * A label in words; a later call has its number, and the layer that it follows: the name of a shared
- * activation says nothing of its place.
- * @param {string} label @param {string} [behind] label of the layer before it @returns {string}
+ * A label in words; a later call has its number, and the layer that it follows: the name of a
+ * shared activation says nothing of its place.
+ * @param {string} label @param {string} [behind] label of the layer before it
+ * @returns {string}
  */
 export function callText(label, behind = "") {
   const [, layer, call] = CALL.exec(label) ?? [];
@@ -73,13 +79,19 @@ export function callText(label, behind = "") {
   return `${layer} (call ${call}${behind ? `, behind ${callText(behind)}` : ""})`;
 }
 
-/** Name of a layer call, with its model's. @param {{name: string, label: string, behind?: string}} of */
+/**
+ * Name of a layer call, with its model's.
+ * @param {{name: string, label: string, behind?: string}} of
+ */
 export function callName({ name, label, behind }) {
   const own = callText(label, behind);
   return name ? `${name}: ${own}` : own;
 }
 
-/** Name of a call inside a group. @param {string} shown end of its label @param {{label: string, call: number, behind?: string}} of */
+/**
+ * Name of a call inside a group.
+ * @param {string} shown end of its label @param {{label: string, call: number, behind?: string}} of
+ */
 export function callInGroup(shown, { label, call, behind = "" }) {
   if (call < 2) return shown;
   const group = label.slice(0, label.length - shown.length);
@@ -88,8 +100,9 @@ export function callInGroup(shown, { label, call, behind = "" }) {
 }
 
 /**
- * Names for a narrow place: without what all begin with; the longest words lose their ends, but for their
- * numbers; two names never become equal. @param {readonly string[]} names @param {number} most characters
+ * Names for a narrow place: without what all begin with; the longest words lose their ends, but for
+ * their numbers; two names never become equal.
+ * @param {readonly string[]} names @param {number} most characters
  */
 export function elided(names, most) {
   if (names.every((name) => name.length <= most)) return [...names];
@@ -122,7 +135,10 @@ function shortened(parts, most) {
 const ROOT = ".";
 let directory = ROOT;
 
-/** Sets what is shown for the log directory. @param {string|undefined} name "" if it is not known */
+/**
+ * Sets what is shown for the log directory.
+ * @param {string|undefined} name "" if it is not known
+ */
 export function callRoot(name) {
   directory = name || ROOT;
 }
@@ -153,20 +169,25 @@ export function inWordsOf(text) {
 
 // What a step is called: "step 20", or what it shows in a run of `visualize`.
 
-/** @typedef {Record<string, string>|undefined} Words `step_words` of an answer */
-/** @typedef {"step"|"image"} Unit */
-
 /** @param {Words} words @param {number} step */
 export function wordOf(words, step) {
   return words?.[step] ?? `step ${stepText(step)}`;
 }
 
-/** A step in a narrow place: number, and name or "". @param {Words} words @param {number} step @returns {[string, string]} */
+/**
+ * A step in a narrow place: number, and name or "".
+ * @param {Words} words @param {number} step
+ * @returns {[string, string]}
+ */
 export function labelOf(words, step) {
   return [stepText(step), /\((.*)\)$/.exec(words?.[step] ?? "")?.[1] ?? ""];
 }
 
-/** What a step of a run is: "image" if each step is another image. @param {Words} words @returns {Unit} */
+/**
+ * What a step of a run is: "image" if each step is another image.
+ * @param {Words} words
+ * @returns {Unit}
+ */
 export function kindOf(words) {
   const every = Object.values(words ?? {});
   return every.length && every.every((word) => word.startsWith("image ")) ? "image" : "step";

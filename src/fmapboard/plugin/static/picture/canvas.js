@@ -4,16 +4,15 @@
 import { shell } from "../model/host.js";
 import { once } from "../server/cache.js";
 
-/** @import {StateMark} from "../model/scene.js" */
+/** @import {StateMark} from "../model/model.js" */
 /** @import {RunEntry} from "../server/routes.js" */
-
-/** @typedef {{left: number, top: number, width: number, height: number}} Box CSS px */
+/** @import {Box, Colours} from "./picture.js" */
 
 /** @type {{theme: string|undefined, look: ReturnType<typeof read>}|null} */
 let held = null;
 
 /** @param {CSSStyleDeclaration} style */
-function read(style) {
+export function read(style) {
   const get = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
   return {
     background: get("--surface"),
@@ -28,8 +27,6 @@ function read(style) {
     font: `13px ${get("--font")}`,
   };
 }
-
-/** @typedef {ReturnType<typeof read> & {palette: string}} Look that of the page, and the palette of maps */
 
 /** The current theme; the style sheet is read once per theme. */
 export function theme() {
@@ -83,7 +80,8 @@ export function write(context, text, x, y, colour, align = "left", width) {
 }
 
 /**
- * A line around a box. @param {CanvasRenderingContext2D} context @param {Box} box @param {string} colour
+ * A line around a box.
+ * @param {CanvasRenderingContext2D} context @param {Box} box @param {string} colour
  * @param {number} thick CSS px @param {number} away from the box, CSS px
  */
 export function outline(context, { left, top, width, height }, colour, thick, away = 0.5) {
@@ -95,7 +93,10 @@ export function outline(context, { left, top, width, height }, colour, thick, aw
 
 // Shortens texts to a width on a canvas.
 
-/** A text, or its end if it is too wide. @param {CanvasRenderingContext2D} context @param {string} text @param {number} width */
+/**
+ * A text, or its end if it is too wide.
+ * @param {CanvasRenderingContext2D} context @param {string} text @param {number} width
+ */
 export function cutStart(context, text, width) {
   if (context.measureText(text).width <= width) return text;
   let [low, high] = [1, text.length];
@@ -112,8 +113,6 @@ export function cutStart(context, text, width) {
 /** Palette of TensorBoard's Scalars, Images and Histograms dashboards. */
 const PALETTE = "#ff7043 #0077bb #cc3311 #33bbee #ee3377 #009988 #bbbbbb".split(" ");
 
-/** @typedef {(run: string) => string} Colours throws for a run that the page does not know */
-
 /** @type {Colours|null|undefined} undefined until it was looked for */
 let ofPage;
 
@@ -129,7 +128,10 @@ function colours() {
   return ofPage;
 }
 
-/** Runs in the order of TensorBoard's colours: by start, then by name. @param {readonly RunEntry[]} runs */
+/**
+ * Runs in the order of TensorBoard's colours: by start, then by name.
+ * @param {readonly RunEntry[]} runs
+ */
 export function byStart(runs) {
   return [...runs].sort((a, b) => {
     const [x, y] = [a.started ?? Infinity, b.started ?? Infinity];
@@ -163,7 +165,9 @@ const INK = "rgb(0 0 0 / 0.7)";
 /** Directions of the lines: dead and constant have one each, non-finite values both, large none. */
 const LINES = Object.freeze({ nonfinite: [1, -1], large: [], dead: [1], constant: [0] });
 
-/** @param {CanvasRenderingContext2D} context @param {Box} box the picture @param {StateMark} mark */
+/**
+ * @param {CanvasRenderingContext2D} context @param {Box} box the picture @param {StateMark} mark
+ */
 export function stateFrame(context, { left, top, width, height }, { kind, colour }) {
   const [x, y] = [left - BORDER, top - BORDER];
   const [wide, high] = [width + 2 * BORDER, height + 2 * BORDER];

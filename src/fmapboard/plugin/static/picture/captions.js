@@ -7,32 +7,43 @@ import { once } from "../server/cache.js";
 import { valueAt } from "../server/decode.js";
 import { LEGEND } from "../server/palettes.js";
 
-/** @import {MapsScene, Part} from "../model/scene.js" */
-/** @import {Maps} from "../server/decode.js" */
+/** @import {MapsScene, Part} from "../model/model.js" */
+/** @import {Maps} from "../server/server.js" */
 
-/** False if no value of the batch was finite. @param {Maps} maps @param {string} role @param {number} channel */
+/**
+ * False if no value of the batch was finite.
+ * @param {Maps} maps @param {string} role @param {number} channel
+ */
 function anyFinite(maps, role, channel) {
   const { nan, positive, negative } = flags(maps, role, channel);
   const least = maps.arrays[`${role}.minimum`]?.values[channel];
   return !(nan + positive + negative > 0 && least !== undefined && !Number.isFinite(least));
 }
 
-/** A value with its uncertainty and the mark that it has, in words. @param {ReturnType<typeof valueAt>} of */
+/**
+ * A value with its uncertainty and the mark that it has, in words.
+ * @param {ReturnType<typeof valueAt>} of
+ */
 export function valueText({ value, unit, mark }) {
   const name = inWordsOf(LEGEND.find(({ code }) => code === mark)?.name ?? "");
   if (Number.isNaN(value)) return name || "no value";
   return `${short(value, 4)}${unit > 0 ? ` ± ${short(unit, 2)}` : ""}${name ? ` (${name})` : ""}`;
 }
 
-/** A position in words. @param {boolean} rows of a sequence @param {number} block @param {number} y @param {number} x */
+/**
+ * A position in words.
+ * @param {boolean} rows of a sequence @param {number} block @param {number} y @param {number} x
+ */
 export function positionText(rows, block, y, x) {
   if (!rows) return `y ${y}, x ${x}`;
   return block > 1 ? `positions ${x * block} to ${(x + 1) * block - 1}` : `position ${x}`;
 }
 
 /**
- * Ends of the colour bar; NaN if no value is finite. @param {MapsScene} scene @param {number} channel
- * @param {number} [i] the column; without it the scale is that of all columns @returns {[number, number]}
+ * Ends of the colour bar; NaN if no value is finite.
+ * @param {MapsScene} scene @param {number} channel
+ * @param {number} [i] the column; without it the scale is that of all columns
+ * @returns {[number, number]}
  */
 export function drawnRange(scene, channel, i) {
   const ranges = i === undefined ? scene.ranges : scene.columnRanges[i];
@@ -45,13 +56,20 @@ export function drawnRange(scene, channel, i) {
   return finite ? [ranges.lo[channel], ranges.hi[channel]] : [NaN, NaN];
 }
 
-/** Ends of a difference's bar; NaN if none is finite. @param {MapsScene} scene @param {number} channel @returns {[number, number]} */
+/**
+ * Ends of a difference's bar; NaN if none is finite.
+ * @param {MapsScene} scene @param {number} channel
+ * @returns {[number, number]}
+ */
 export function differenceRange({ columns, differenceRanges: { lo, hi } }, channel) {
   const known = columns.some(({ difference }) => difference && difference.peak[channel] >= 0);
   return known || hi[channel] > 0 ? [lo[channel], hi[channel]] : [NaN, NaN];
 }
 
-/** Range of a tile; of a difference, its peak. @param {MapsScene} scene @param {Part} part @param {number} channel */
+/**
+ * Range of a tile; of a difference, its peak.
+ * @param {MapsScene} scene @param {Part} part @param {number} channel
+ */
 export function rangeText(scene, part, channel) {
   const { side, difference, maps, question } = columnOf(scene, part);
   if (isDifference(part)) {
@@ -64,7 +82,10 @@ export function rangeText(scene, part, channel) {
   return side ? `${short(side.lo[channel], 2)}…${short(side.hi[channel], 2)}` : "";
 }
 
-/** The most severe fault of a tile's channel. @param {MapsScene} scene @param {Part} part @param {number} channel */
+/**
+ * The most severe fault of a tile's channel.
+ * @param {MapsScene} scene @param {Part} part @param {number} channel
+ */
 export function faultOf(scene, part, channel) {
   if (isDifference(part)) return null;
   const { maps, question, side } = columnOf(scene, part);
@@ -93,9 +114,10 @@ export const marksIn = once((/** @type {MapsScene} */ scene) => {
 const GAP = 8;
 
 /**
- * Labels from left to right: both ends, with as few digits as it takes, and round values between them where
- * there is space; one label if both ends are equal, or the bar too narrow for two. @param {number} lo
- * @param {number} hi @param {number} width of the bar, CSS px @param {(text: string) => number} widthOf
+ * Labels from left to right: both ends, with as few digits as it takes, and round values between
+ * them where there is space; one label if both ends are equal, or the bar too narrow for two.
+ * @param {number} lo @param {number} hi @param {number} width of the bar, CSS px
+ * @param {(text: string) => number} widthOf
  */
 export function barLabels(lo, hi, width, widthOf) {
   if (Number.isNaN(lo)) return [{ text: "no finite value", left: 0, end: true }];

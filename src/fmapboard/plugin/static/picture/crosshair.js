@@ -1,16 +1,16 @@
 // @ts-check
-/** The point that is looked at: a cross hair over tiles, and the channels ordered by their values there. */
+/**
+ * The point that is looked at: a cross hair over tiles, and the channels ordered by their values
+ * there.
+ */
 
 import { cellOf } from "../model/state.js";
 import { corner } from "./layouts.js";
 import { valueAt } from "../server/decode.js";
 import { badMark } from "../server/palettes.js";
 
-/** @import {Point} from "../model/state.js" */
-/** @import {Side} from "../model/value_scale.js" */
-/** @import {Box} from "./canvas.js" */
-/** @import {Layout} from "./layouts.js" */
-/** @import {Where} from "./painter.js" */
+/** @import {Point, Side} from "../model/model.js" */
+/** @import {Box, Layout, Where} from "./picture.js" */
 
 /** A dark line below a light one, which is visible on any colour. */
 const LINES = Object.entries({ "#000000": 3, "#ffffff": 1 });
@@ -43,7 +43,8 @@ export function drawCrosshair(context, box, point, map) {
       context.lineTo(across(arm), down(arm));
     }
     context.stroke();
-    if (!map || map.width * 3 > width) continue; // a cell of less than 3 px is hidden by its outline
+    // a cell of less than 3 px is hidden by its outline
+    if (!map || map.width * 3 > width) continue;
     const cell = cellOf(point, map.height, map.width);
     const [wide, high] = [width / map.width, height / map.height];
     context.strokeRect(left + cell.x * wide, top + cell.y * high, wide, high);
@@ -64,7 +65,10 @@ export function pointLines(context, of, where, point) {
   }
 }
 
-/** The channels by how far they are from their own mean, not finite ones first. @param {Side} side @param {Point} point */
+/**
+ * The channels by how far they are from their own mean, not finite ones first.
+ * @param {Side} side @param {Point} point
+ */
 export function channelsAt({ planes, lo, hi }, point) {
   const { y, x } = cellOf(point, planes.height, planes.width);
   const far = (/** @type {{value: number, deviation: number}} */ { value, deviation }) =>
@@ -77,8 +81,9 @@ export function channelsAt({ planes, lo, hi }, point) {
 }
 
 /**
- * How far a channel is from its own mean at a cell, in standard deviations; NaN if it is not finite there or
- * does not vary. The stored levels are a linear function of the values: the deviations are the same.
+ * How far a channel is from its own mean at a cell, in standard deviations; NaN if it is not finite
+ * there or does not vary. The stored levels are a linear function of the values: the deviations are
+ * the same.
  * @param {Side["planes"]} planes @param {number} channel @param {number} y @param {number} x
  */
 function deviationAt({ height, width, levels, marks }, channel, y, x) {

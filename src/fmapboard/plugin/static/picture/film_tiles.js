@@ -13,24 +13,28 @@ import { FILM_CAPTION, FILM_HEADING, visibleSteps } from "./layouts.js";
 import { BELOW, LINE, badge, cellLines, label, paint, wrapped } from "./painter.js";
 import { colours, mapPixels, shrunkRow, tileCanvas } from "./pixels.js";
 
-/** @import {Strip as Film} from "../model/film.js" */
-/** @import {Look} from "./canvas.js" */
-/** @import {FilmLayout} from "./layouts.js" */
-/** @import {Fixed, Tile, Where} from "./painter.js" */
+/** @import {Strip} from "../model/model.js" */
+/** @import {FilmLayout, Fixed, Look, Tile, Where} from "./picture.js" */
 
 /** Narrower than this, a step is named by its number alone, CSS px. */
 const SHORTEST_NAME = 28;
 /** Length of a colour bar, CSS px. */
 const RAMP = 126;
 
-/** The most severe fault, exact once its frame is there. @param {Film} film @param {number} i @param {number} channel */
+/**
+ * The most severe fault, exact once its frame is there.
+ * @param {Strip} film @param {number} i @param {number} channel
+ */
 export function faultOfFrame(film, i, channel) {
   const frame = film.frame(i);
   const exact = frame ? loudest(flags(frame.maps, film.role, channel)) : null;
   return exact ?? faultAt(film.history, film.role, film.steps[i], channel);
 }
 
-/** Why a frame shows no map; "" if it does, or is loading. @param {Film} film @param {number} i @param {number} channel */
+/**
+ * Why a frame shows no map; "" if it does, or is loading.
+ * @param {Strip} film @param {number} i @param {number} channel
+ */
 export function whyNoFrame(film, i, channel) {
   const error = film.error(i);
   if (error) return `cannot be loaded: ${error.message}`;
@@ -47,7 +51,7 @@ export function whyNoFrame(film, i, channel) {
 
 /**
  * @param {CanvasRenderingContext2D} context of a canvas of the size of `where`
- * @param {Film} film @param {FilmLayout} of
+ * @param {Strip} film @param {FilmLayout} of
  * @param {Where} where `hovered` is the index of a step @param {Look} look
  */
 export function paintFilm(context, film, of, where, look) {
@@ -106,7 +110,11 @@ export function paintFilm(context, film, of, where, look) {
     return { box, image: tileCanvas(pixels, width), isSmooth, texts };
   }
 
-  /** A map, and what is below it or in its place. @param {number} i @param {number} row @returns {Tile} */
+  /**
+   * A map, and what is below it or in its place.
+   * @param {number} i @param {number} row
+   * @returns {Tile}
+   */
   function map(i, row) {
     const channel = film.channels[row];
     const [fault, why] = [faultOfFrame(film, i, channel), whyNoFrame(film, i, channel)];
@@ -171,7 +179,7 @@ export function paintFilm(context, film, of, where, look) {
 
 /**
  * Pixels of a map, shrunk if it is wider than its tile.
- * @param {Film} film @param {number} i @param {number} channel @param {FilmLayout} of
+ * @param {Strip} film @param {number} i @param {number} channel @param {FilmLayout} of
  * @param {Look} look
  */
 function frame(film, i, channel, of, look) {
@@ -188,7 +196,10 @@ function frame(film, i, channel, of, look) {
   return { ...size, pixels: shrunkRow(whole, width, own), width };
 }
 
-/** Size within a box. @param {{width: number, height: number}} of @param {number} width @param {number} height CSS px */
+/**
+ * Size within a box.
+ * @param {{width: number, height: number}} of @param {number} width @param {number} height CSS px
+ */
 function fitted(of, width, height) {
   const factor = Math.min(width / of.width, height / of.height);
   return { width: of.width * factor, height: of.height * factor };
@@ -205,7 +216,7 @@ function text(context, text, y, of, look, isBold = false) {
 
 /**
  * Labels and scale bars left of the rows. @param {CanvasRenderingContext2D} context
- * @param {Film} film @param {FilmLayout} of @param {number} up where the band begins
+ * @param {Strip} film @param {FilmLayout} of @param {number} up where the band begins
  * @param {Look} look
  */
 function gutter(context, film, of, up, look) {
@@ -241,7 +252,7 @@ function gutter(context, film, of, up, look) {
 
 /**
  * Names of steps above the columns.
- * @param {CanvasRenderingContext2D} context @param {Film} film @param {FilmLayout} of
+ * @param {CanvasRenderingContext2D} context @param {Strip} film @param {FilmLayout} of
  * @param {number[]} steps @param {(i: number) => number} leftOf @param {number} top CSS px
  * @param {Where} where @param {Look} look
  */
@@ -262,7 +273,10 @@ function heading(context, film, of, steps, leftOf, top, where, look) {
   }
 }
 
-/** The kernel of a channel at a step, or why there is none. @param {Film} film @param {number} i @param {number} channel */
+/**
+ * The kernel of a channel at a step, or why there is none.
+ * @param {Strip} film @param {number} i @param {number} channel
+ */
 export function kernelAt(film, i, channel) {
   const step = kernelStep(film.history, film.steps[i], film.steps);
   if (step === null) return "no kernel stored up to this step";
@@ -274,7 +288,7 @@ export function kernelAt(film, i, channel) {
   return kernelBlock(frame.kernels, channel, film.kernelPeak || frame.kernels.peak);
 }
 
-/** Palette of the kernels that have been loaded; "" before. @param {Film} film */
+/** Palette of the kernels that have been loaded; "" before. @param {Strip} film */
 export function kernelPalette({ history, kernelFrame }) {
   const frames = (history?.kernels ?? []).map(({ step }) => kernelFrame(step));
   const known = frames.find((frame) => frame && pictureOf(frame.maps, "kernels"));

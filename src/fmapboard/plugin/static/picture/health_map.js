@@ -5,7 +5,8 @@ import * as states from "../model/health_states.js";
 import { stepText } from "../model/words.js";
 import { cutStart } from "./canvas.js";
 
-/** @import {Hatch, Theme} from "../model/health_states.js" */
+/** @import {Hatch} from "../model/model.js" */
+/** @import {Binned, MapLayout, MapLook, Names} from "./picture.js" */
 
 const LEFT_MIN = 60;
 const LEFT_MAX = 260;
@@ -22,7 +23,8 @@ const COLUMN_MAX = 240;
 export const LINE = 15;
 
 /**
- * A row holds one layer or, if there are too many, several; `names` is the width of the longest name, CSS px.
+ * A row holds one layer or, if there are too many, several; `names` is the width of the longest
+ * name, CSS px.
  * @param {{layers: number, steps: number, width: number, height: number, names: number}} of
  */
 export function mapLayout({ layers, steps, width, height, names }) {
@@ -41,15 +43,19 @@ export function mapLayout({ layers, steps, width, height, names }) {
   };
 }
 
-/** @typedef {ReturnType<typeof mapLayout>} MapLayout lengths are CSS px */
-
-/** A side of a cell; whole px unless that would lose much of the space. @param {number} most @param {number} limit */
+/**
+ * A side of a cell; whole px unless that would lose much of the space.
+ * @param {number} most @param {number} limit
+ */
 function side(most, limit) {
   if (most >= limit) return limit;
   return most >= 5 ? Math.floor(most) : most;
 }
 
-/** First of the `count` members of bin `i` of `bins`. @param {number} i @param {number} count @param {number} bins */
+/**
+ * First of the `count` members of bin `i` of `bins`.
+ * @param {number} i @param {number} count @param {number} bins
+ */
 export function firstOf(i, count, bins) {
   return Math.floor((i * count) / bins);
 }
@@ -59,7 +65,10 @@ export function binOf(member, count, bins) {
   return Math.ceil(((member + 1) * bins) / count) - 1;
 }
 
-/** The row and column under a point; null outside. @param {MapLayout} of @param {number} x @param {number} y */
+/**
+ * The row and column under a point; null outside.
+ * @param {MapLayout} of @param {number} x @param {number} y
+ */
 export function cellAt(of, x, y) {
   const column = Math.floor(((x - of.left) / of.width) * of.columns);
   const row = Math.floor(((y - of.top) / of.height) * of.rows);
@@ -73,7 +82,10 @@ export function boxOf(of, row, column) {
   return { left: of.left + column * w, top: of.top + row * h, width: w, height: h };
 }
 
-/** @param {MapLayout} of @param {Uint8Array} codes [steps, layers] @param {Uint8Array} levels [steps, layers] */
+/**
+ * @param {MapLayout} of @param {Uint8Array} codes [steps, layers]
+ * @param {Uint8Array} levels [steps, layers]
+ */
 export function binned({ layers, steps, rows, columns }, codes, levels) {
   const found = {
     codes: new Uint8Array(rows * columns),
@@ -99,20 +111,16 @@ export function binned({ layers, steps, rows, columns }, codes, levels) {
   return found;
 }
 
-/** @typedef {ReturnType<typeof binned>} Binned the worst member of each cell, [rows, columns]: its code, the brightest level with that code, its index in [steps, layers] */
-
 // Paints the map of layers × steps: cells, names of rows, steps, and words for severe states.
 
 /** Smallest cell with a gap around it, CSS px. */
 const GAP_FROM = 7;
 
-/** @import {theme} from "./canvas.js" */
-/** @typedef {ReturnType<typeof theme> & {theme: Theme, ratio: number}} MapLook device px per CSS px */
-
 /**
- * Paints the cells into pixels of a region. @param {Uint32Array} out [height, width]
- * @param {number} width device px @param {number} height @param {{rows: number, columns: number}} of
- * @param {Binned} cells @param {MapLook} look @param {number} gap between cells, device px
+ * Paints the cells into pixels of a region.
+ * @param {Uint32Array} out [height, width] @param {number} width device px @param {number} height
+ * @param {{rows: number, columns: number}} of @param {Binned} cells @param {MapLook} look
+ * @param {number} gap between cells, device px
  */
 export function fillCells(out, width, height, { rows, columns }, cells, look, gap) {
   const { table, ink } = states.coloursOf(look.theme);
@@ -154,9 +162,11 @@ const DASH_FROM = 9;
 const DASH = 3;
 
 /**
- * Mark of a cell of unknown brightness: a dash in its middle, or dots if it is small; null on other lines.
+ * Mark of a cell of unknown brightness: a dash in its middle, or dots if it is small; null on other
+ * lines.
  * @param {{left: number, top: number, right: number, bottom: number}} box device px
- * @param {number} v line, CSS px @param {number} unit device px per CSS px @returns {Hatch|null}
+ * @param {number} v line, CSS px @param {number} unit device px per CSS px
+ * @returns {Hatch|null}
  */
 function unknownMark({ left, top, right, bottom }, v, unit) {
   if (Math.min(right - left, bottom - top) < DASH_FROM * unit) return states.DOTS;
@@ -166,12 +176,9 @@ function unknownMark({ left, top, right, bottom }, v, unit) {
 }
 
 /**
- * `severe` is the word of a layer's worst state, "" if it is not severe; `worst` the code of each layer.
- * @typedef {{layers: readonly string[], steps: readonly number[], severe: (layer: number) => string,
- *   worst: Uint8Array}} Names
+ * @param {CanvasRenderingContext2D} context @param {MapLayout} of @param {Binned} cells
+ * @param {Names} names @param {MapLook} look
  */
-
-/** @param {CanvasRenderingContext2D} context @param {MapLayout} of @param {Binned} cells @param {Names} names @param {MapLook} look */
 export function paintMap(context, of, cells, names, look) {
   const { ratio } = look;
   const { canvas } = context;
@@ -191,7 +198,9 @@ export function paintMap(context, of, cells, names, look) {
   context.textBaseline = "middle";
   const middle = (/** @type {number} */ row) => of.top + (row + 0.5) * cell.height;
 
-  /** Names of the rows, or of one in every n with a tick, as many as fit: preferably of severe ones. */
+  /**
+   * Names of the rows, or of one in every n with a tick, as many as fit: preferably of severe ones.
+   */
   function rowNames() {
     const every = Math.ceil(LINE / cell.height);
     // The first severe layer of each row, otherwise its first.

@@ -9,15 +9,16 @@ import { corner, visible } from "./layouts.js";
 import { BELOW, LINE, RANGE_FROM, caption, paint } from "./painter.js";
 import { kernelPixels } from "./pixels.js";
 
-/** @import {KernelCells, KernelPart} from "../model/kernel_scene.js" */
-/** @import {Kernels} from "../server/kernels.js" */
-/** @import {Box, Look} from "./canvas.js" */
-/** @import {Layout} from "./layouts.js" */
-/** @import {Tile, Where} from "./painter.js" */
+/** @import {KernelCells, KernelPart} from "../model/model.js" */
+/** @import {Kernels} from "../server/server.js" */
+/** @import {Box, Layout, Look, Tile, Where} from "./picture.js" */
 
 const STRIDES = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
 
-/** Range of a cell's weights; of a difference, its peak. @param {KernelCells} grid @param {KernelPart} part @param {number} plane */
+/**
+ * Range of a cell's weights; of a difference, its peak.
+ * @param {KernelCells} grid @param {KernelPart} part @param {number} plane
+ */
 export function weightRange(grid, part, plane) {
   const { kernels: side, difference } = grid.sides[part.side];
   if (!side) return "";
@@ -86,7 +87,8 @@ export function paintKernels(context, grid, of, where, look) {
 /**
  * Number of the output channel (or input) of a kernel, and its range where there is space.
  * @param {CanvasRenderingContext2D} context @param {KernelCells} grid @param {number} plane
- * @param {number} p index of the part @param {Box} box @param {boolean} isSelected @param {Look} look
+ * @param {number} p index of the part @param {Box} box @param {boolean} isSelected
+ * @param {Look} look
  */
 function kernelCaption(context, grid, plane, p, box, isSelected, look) {
   const { output, input } = placeOf(grid.of, plane);
@@ -129,7 +131,10 @@ function axis(context, grid, of, where, look, isDown) {
   }
 }
 
-/** @param {CanvasRenderingContext2D} context @param {KernelCells} grid @param {Layout} of @param {Look} look */
+/**
+ * @param {CanvasRenderingContext2D} context @param {KernelCells} grid @param {Layout} of
+ * @param {Look} look
+ */
 function axisName(context, grid, of, look) {
   const isFlat = grid.of.rowOf !== null;
   const text = isFlat ? "row" : grid.down === "outputs" ? "out\\in" : "in\\out";
@@ -172,5 +177,3 @@ export function kernelBlock(of, channel, peak) {
   });
   return { pixels, width: wide, height: high };
 }
-
-/** @typedef {Exclude<ReturnType<typeof kernelBlock>, string>} Block tiles in rows, 0 between them */

@@ -1,8 +1,12 @@
 // @ts-check
-/** Where the tiles of grids, film strips and contact sheets are; nearly always, a map pixel is a whole number of device pixels. */
+/**
+ * Where the tiles of grids, film strips and contact sheets are; nearly always, a map pixel is a
+ * whole number of device pixels.
+ */
 
-/** @import {KernelCells} from "../model/kernel_scene.js" */
-/** @import {KernelsScene, MapsScene} from "../model/scene.js" */
+/** @import {KernelCells, KernelsScene, MapsScene} from "../model/model.js" */
+/** @import {FilmLayout, FilmRequest, KernelRequest, Layout, LayoutRequest} from "./picture.js" */
+/** @import {SheetLayout, Window} from "./picture.js" */
 
 export const GAP = 8;
 export const CAPTION = 18;
@@ -16,15 +20,6 @@ const FIT_MAX = 256;
 /** Tiles as large as this are all in view rather than larger, CSS px. */
 const READABLE = 112;
 
-/**
- * Cells with `parts` tiles side by side, of maps of that many px; `tile` is the longer side of a tile in
- * CSS px, 0 to about fit the window, `ratio` device px per CSS px. `rows`: sequences, each cell is one row of
- * pixels; `numbered`: a number stands at each cell, below its caption or left of its row.
- * @typedef {{count: number, parts: number, mapHeight: number, mapWidth: number, tile: number,
- *   available: number, windowHeight: number, ratio: number, rows?: boolean,
- *   numbered?: boolean}} LayoutRequest
- */
-
 /** Tile size divided by row height: a tile size of 64 px gives rows of 8 px. */
 export const ROW_SHARE = 8;
 /** Width for the channel numbers left of rows. */
@@ -36,7 +31,10 @@ const HEADING = 20;
 const ROW_MIN = 3;
 const ROW_MAX = 24;
 
-/** Space between cells of a line: wide enough that tiles of one cell belong together. @param {number} parts */
+/**
+ * Space between cells of a line: wide enough that tiles of one cell belong together.
+ * @param {number} parts
+ */
 export function gapOf(parts) {
   return parts > 1 ? 2 * GAP : GAP;
 }
@@ -69,8 +67,8 @@ export function layout(request) {
 }
 
 /**
- * With tiles that fill the width in as many columns. Their factor is not whole where whole ones leave
- * wide gaps: then some pixels are a device pixel larger than others, and none is hidden.
+ * With tiles that fill the width in as many columns. Their factor is not whole where whole ones
+ * leave wide gaps: then some pixels are a device pixel larger than others, and none is hidden.
  * @param {LayoutRequest} request @param {Layout} of with a whole factor
  */
 function filled(request, of) {
@@ -83,15 +81,6 @@ function filled(request, of) {
     cell - widthOf({ parts, tileWidth: (mapWidth * Math.floor(fitting)) / ratio }) <= GAP;
   return laidOut(request, Math.max(factor, isNarrow ? Math.floor(fitting) : fitting));
 }
-
-/**
- * Lengths are CSS px; `factor` and `factorDown` are device px per map px. Cells fill lines, and
- * `perBand` lines a band, of which `left` and `top` are the margins.
- * @typedef {{count: number, parts: number, columns: number, lines: number, left: number,
- *   top: number, cellWidth: number, cellHeight: number, tileWidth: number, tileHeight: number,
- *   factor: number, factorDown: number, width: number, height: number, perBand: number,
- *   bandHeight: number, rows: boolean}} Layout
- */
 
 /** @param {LayoutRequest} request @param {number} factor @returns {Layout} */
 function laidOut({ count, parts, mapHeight, mapWidth, available, ratio, numbered }, factor) {
@@ -113,7 +102,11 @@ function laidOut({ count, parts, mapHeight, mapWidth, available, ratio, numbered
 /** @template {{lines: number, height: number}} T @param {T} of */
 const inOneBand = (of) => ({ ...of, perBand: of.lines, bandHeight: of.height });
 
-/** A row of pixels per channel, as wide as the window or wider. @param {LayoutRequest} request @returns {Layout} */
+/**
+ * A row of pixels per channel, as wide as the window or wider.
+ * @param {LayoutRequest} request
+ * @returns {Layout}
+ */
 function rowsLayout(request) {
   const { count, parts, mapWidth, tile, available, windowHeight, ratio } = request;
   const gutter = GUTTER + (request.numbered ? NUMBERS : 0);
@@ -142,11 +135,6 @@ export function corner(of, cell, part = 0) {
   };
 }
 
-/**
- * The visible part of what is laid out, CSS px.
- * @typedef {{top: number, left?: number, width: number, height: number}} Window
- */
-
 /** The cells in a window. @param {Layout} of @param {Window} where @returns {number[]} */
 export function visible(of, { top, left = 0, width, height }) {
   const [from, to] = linesIn(of, top, top + height);
@@ -158,14 +146,20 @@ export function visible(of, { top, left = 0, width, height }) {
   return cells.filter((cell) => cell < of.count);
 }
 
-/** Lines between two heights, [first, last + 1]. @param {Layout} of @param {number} top @param {number} bottom */
+/**
+ * Lines between two heights, [first, last + 1].
+ * @param {Layout} of @param {number} top @param {number} bottom
+ */
 function linesIn(of, top, bottom) {
   const lines = [top, bottom].map((y) => Math.floor((y - of.top) / of.cellHeight));
   const inside = (/** @type {number} */ line) => Math.min(of.lines, Math.max(0, line));
   return [inside(lines[0]), inside(lines[1] + 1)];
 }
 
-/** Columns right of what does not scroll, [first, last + 1]. @param {Layout} of @param {number} left @param {number} width */
+/**
+ * Columns right of what does not scroll, [first, last + 1].
+ * @param {Layout} of @param {number} left @param {number} width
+ */
 function columnsIn(of, left, width) {
   const last = Math.ceil((left + Math.max(0, width - of.left)) / of.cellWidth);
   const inside = (/** @type {number} */ column) => Math.min(of.columns, Math.max(0, column));
@@ -194,8 +188,6 @@ export function hit(of, x, y) {
 }
 
 // Positions of the kernels of a layer: a matrix of inputs and outputs, or tiles with captions.
-
-/** @typedef {Pick<LayoutRequest, "tile"|"available"|"windowHeight"|"ratio">} KernelRequest */
 
 /** Width for the numbers left of a matrix, and height for those above it. */
 const [MATRIX_GUTTER, MATRIX_HEADING] = [40, 22];
@@ -239,7 +231,8 @@ export function kernelLayout({ of, cells, columns, parts: { length: parts } }, r
 // Positions of what a scene shows.
 
 /**
- * @param {MapsScene|KernelsScene} scene @param {number} tile longer side in CSS px, 0 to about fit the window
+ * @param {MapsScene|KernelsScene} scene
+ * @param {number} tile longer side in CSS px, 0 to about fit the window
  * @param {number} available width, CSS px @param {number} windowHeight @param {number} ratio
  */
 export function layoutFor(scene, tile, available, windowHeight, ratio) {
@@ -275,16 +268,6 @@ const LEAST_WHOLE = 80;
 const ROW_WIDTH = 224;
 const SEQUENCE_HEIGHT = 28;
 
-/**
- * `count` steps of maps of that many px, a row per channel; `isSequence`: each map is one row of pixels;
- * `tile` is the longer side of a tile in CSS px, 0 to about fit the window, `ratio` device px per CSS px;
- * `wraps`: columns that the window has no place for are in further bands; without `hasMaps` only kernels
- * are shown.
- * @typedef {{count: number, rows: number, mapHeight: number, mapWidth: number, isSequence: boolean,
- *   tile: number, windowWidth: number, windowHeight: number, ratio: number, wraps?: boolean,
- *   hasInput: boolean, hasMaps: boolean, hasKernels: boolean}} FilmRequest
- */
-
 /** @param {FilmRequest} request @returns {FilmLayout} */
 export function filmLayout(request) {
   if (request.tile > 0) return film(request, request.tile);
@@ -300,7 +283,7 @@ export function filmLayout(request) {
 }
 
 /** @param {FilmRequest} request @param {number} side CSS px */
-function film(request, side) {
+export function film(request, side) {
   const { count, rows, mapHeight, mapWidth, ratio, isSequence } = request;
   const longer = Math.max(mapHeight, mapWidth, 1);
   const wide = isSequence ? Math.max(ROW_WIDTH, side) : side;
@@ -340,14 +323,18 @@ function film(request, side) {
   };
 }
 
-/** @typedef {ReturnType<typeof film>} FilmLayout a line per channel, a column per step; below 1, `factor` shrinks the map */
-
-/** The channel at a height, with its part above that; below 0 above the channels. @param {FilmLayout} of @param {number} top */
+/**
+ * The channel at a height, with its part above that; below 0 above the channels.
+ * @param {FilmLayout} of @param {number} top
+ */
 export function rowAt(of, top) {
   return top < of.top ? top / of.top - 1 : (top - of.top) / of.cellHeight;
 }
 
-/** Height in the strip of what `rowAt` returns, CSS px. @param {FilmLayout} of @param {number} row */
+/**
+ * Height in the strip of what `rowAt` returns, CSS px.
+ * @param {FilmLayout} of @param {number} row
+ */
 export function rowTopOf(of, row) {
   return row < 0 ? (row + 1) * of.top : of.top + row * of.cellHeight;
 }
@@ -366,7 +353,10 @@ export function visibleSteps(of, { top, left = 0, width, height }) {
   return steps.filter((step) => step < of.steps);
 }
 
-/** Visible steps first, then those beside. @param {number[]} shown @param {number} count @param {number} ahead */
+/**
+ * Visible steps first, then those beside.
+ * @param {number[]} shown @param {number} count @param {number} ahead
+ */
 export function loadingOrder(shown, count, ahead) {
   const order = [...shown];
   const [first, last] = [shown[0] ?? 0, shown[shown.length - 1] ?? -1];
@@ -375,8 +365,9 @@ export function loadingOrder(shown, count, ahead) {
 }
 
 /**
- * What is at a point of the strip; null in the gutter and beyond the last step. `u` and `v` (0…1) are
- * the place in a tile, null beside one. @param {FilmLayout} of @param {number} x @param {number} y
+ * What is at a point of the strip; null in the gutter and beyond the last step. `u` and `v` (0…1)
+ * are the place in a tile, null beside one.
+ * @param {FilmLayout} of @param {number} x @param {number} y
  * @returns {{column: number, row: number|null, u: number|null, v: number|null}|null}
  */
 export function filmHit(of, x, y) {
@@ -411,7 +402,10 @@ export function fits(width) {
   return width - namesOf(width) >= LEAST_COLUMNS * (SHEET_LEAST + SHEET_GAP);
 }
 
-/** @param {{layers: number, steps: readonly number[], onsets: readonly number[], width: number, height: number}} of */
+/**
+ * @param {{layers: number, steps: readonly number[], onsets: readonly number[], width: number,
+ *   height: number}} of
+ */
 export function sheetLayout({ layers, steps, onsets, width, height }) {
   const names = namesOf(width);
   const wide = Math.max(SHEET_LEAST + SHEET_GAP, width - names);
@@ -428,12 +422,12 @@ export function sheetLayout({ layers, steps, onsets, width, height }) {
   return { side: Math.floor(side), names, steps: thinned(steps, columns, onsets), rows };
 }
 
-/** @typedef {ReturnType<typeof sheetLayout>} SheetLayout lengths are CSS px; `rows` are those of a page: a screenful, which is asked for at once */
-
 /**
- * At most `count` steps, evenly spaced, with both ends; onsets take the place of the nearest other step.
+ * At most `count` steps, evenly spaced, with both ends; onsets take the place of the nearest other
+ * step.
  * @param {readonly number[]} steps ascending @param {number} count
- * @param {readonly number[]} onsets the most important first @returns {number[]}
+ * @param {readonly number[]} onsets the most important first
+ * @returns {number[]}
  */
 export function thinned(steps, count, onsets) {
   if (steps.length <= count) return [...steps];

@@ -1,5 +1,7 @@
 // @ts-check
-/** What the tiles of a layer's channels show: their maps, and what is written below or beside them. */
+/**
+ * What the tiles of a layer's channels show: their maps, and what is written below or beside them.
+ */
 
 import { columnOf, flags, isDifference, loudest, partName } from "../model/scene.js";
 import { short, ticks } from "../model/words.js";
@@ -10,13 +12,13 @@ import { CAPTION_LINE, NUMBERS, corner, visible, widthOf } from "./layouts.js";
 import { BELOW, LINE, RANGE_FROM, caption, cellLines, paint } from "./painter.js";
 import { pixelsOf } from "./pixels.js";
 
-/** @import {MapsScene, Part} from "../model/scene.js" */
-/** @import {Point} from "../model/state.js" */
-/** @import {Look} from "./canvas.js" */
-/** @import {Layout} from "./layouts.js" */
-/** @import {Tile, Where} from "./painter.js" */
+/** @import {MapsScene, Part, Point} from "../model/model.js" */
+/** @import {Layout, Look, Tile, Where} from "./picture.js" */
 
-/** False for a tile that its column has no picture for. @param {MapsScene} scene @param {Part} part */
+/**
+ * False for a tile that its column has no picture for.
+ * @param {MapsScene} scene @param {Part} part
+ */
 export function isDrawn(scene, part) {
   const { side, difference } = columnOf(scene, part);
   return Boolean(isDifference(part) ? difference : side);

@@ -1,40 +1,14 @@
 // @ts-check
-/** The painter of all pictures: tiles, what is written and drawn over them, and what stays in place. */
+/**
+ * The painter of all pictures: tiles, what is written and drawn over them, and what stays in place.
+ */
 
 import { BORDER, outline, stateFrame, write } from "./canvas.js";
 import { drawCrosshair } from "./crosshair.js";
 import { paintTiles } from "./pixels.js";
 
-/** @import {StateMark} from "../model/scene.js" */
-/** @import {Point} from "../model/state.js" */
-/** @import {Box, Look} from "./canvas.js" */
-
-/**
- * A text at a place, CSS px; `width` squeezes it.
- * @typedef {{text: string, x: number, y: number, colour: string, align?: CanvasTextAlign,
- *   width?: number|undefined, isBold?: boolean}} Text
- */
-
-/** A line around the box of a tile, or another one. @typedef {{colour: string, thick: number,
- *   away?: number, dash?: number[], box?: Box}} Line */
-
-/**
- * A picture and what belongs to it: `pixels` are drawn as blocks of `across` × `down` device px,
- * an `image` in its size; `isCrossed` out without one; `hatch` is the colour of lines over it;
- * `point` is looked at, in a map of some px.
- * @typedef {{box: Box, pixels?: Uint32Array, width?: number, across?: number, down?: number,
- *   image?: CanvasImageSource, isSmooth?: boolean, isCrossed?: boolean, hatch?: string,
- *   fault?: StateMark|null, lines?: Line[], texts?: Text[], marks?: {box: Box, colour: string}[],
- *   point?: Point|null, map?: {height: number, width: number}|null}} Tile
- */
-
-/** What does not scroll: it covers its box. @typedef {{box: Box, draw: () => void}} Fixed */
-
-/**
- * The visible part of a picture, CSS px, and channels: `chosen` are those of the film strip.
- * @typedef {import("./layouts.js").Window & {ratio: number, selected?: number|null,
- *   hovered?: number|null, chosen?: readonly number[]}} Where
- */
+/** @import {StateMark} from "../model/model.js" */
+/** @import {Box, Fixed, Look, Outline, Text, Tile, Where} from "./picture.js" */
 
 /** Space between a tile and its caption, for its border and that of a selected cell, CSS px. */
 export const BELOW = 6;
@@ -80,7 +54,10 @@ export function paint(context, where, look, tiles, fixed = []) {
   }
 }
 
-/** @param {CanvasRenderingContext2D} context @param {Line} line @param {Box} box without one of its own */
+/**
+ * @param {CanvasRenderingContext2D} context @param {Outline} line
+ * @param {Box} box without one of its own
+ */
 export function drawLine(context, line, box) {
   context.setLineDash(line.dash ?? []);
   outline(context, line.box ?? box, line.colour, line.thick, line.away);
@@ -167,7 +144,7 @@ export function wrapped(context, text, { left, top, width, height }, colour) {
 export function cellLines({ isChosen, isHovered, isSelected }, fault, look, box) {
   const out = fault ? BORDER : 0;
   const { accent, muted } = look;
-  /** @type {Line[]} */
+  /** @type {Outline[]} */
   const lines = [];
   if (isChosen) lines.push({ box, colour: accent, thick: 2, dash: [4, 3] });
   if (isHovered) lines.push({ box, colour: muted, thick: 1, away: out + 0.5 });
@@ -175,7 +152,10 @@ export function cellLines({ isChosen, isHovered, isSelected }, fault, look, box)
   return lines;
 }
 
-/** An empty tile. @param {CanvasRenderingContext2D} context @param {Box} box @param {string} colour */
+/**
+ * An empty tile.
+ * @param {CanvasRenderingContext2D} context @param {Box} box @param {string} colour
+ */
 function crossed(context, { left, top, width, height }, colour) {
   outline(context, { left, top, width, height }, colour, 1, -1);
   context.beginPath();

@@ -16,9 +16,9 @@ import {
   rgbOf,
 } from "../server/palettes.js";
 
-/** @import {KernelCells, KernelPart} from "../model/kernel_scene.js" */
-/** @import {MapsScene, Part} from "../model/scene.js" */
-/** @import {Difference, Side} from "../model/value_scale.js" */
+/** @import {Difference, KernelCells, KernelPart, MapsScene, Part, Side} from "../model/model.js" */
+/** @import {Planes} from "../server/server.js" */
+/** @import {Tile} from "./picture.js" */
 
 /** The 256 packed colours that the tab draws a palette with. */
 export const colours = once((/** @type {string} */ name) =>
@@ -32,8 +32,9 @@ const lookup = new Uint32Array(256);
 const LEVELS = Uint32Array.from({ length: 256 }, (_, level) => level);
 
 /**
- * Packed colours of a map, [h * w]; a field of one that is a mark everywhere. @param {Side} side
- * @param {number} channel @param {readonly [number, number]} range @param {Uint32Array} ramp 256 colours
+ * Packed colours of a map, [h * w]; a field of one that is a mark everywhere.
+ * @param {Side} side @param {number} channel @param {readonly [number, number]} range
+ * @param {Uint32Array} ramp 256 colours
  */
 export function mapPixels({ planes, lo, hi }, channel, range, ramp) {
   const field = markedField(planes, channel);
@@ -47,7 +48,11 @@ export function mapPixels({ planes, lo, hi }, channel, range, ramp) {
   return out;
 }
 
-/** Packed colours. @param {Difference} between @param {number} channel @param {readonly number[]} range @param {Uint32Array} ramp */
+/**
+ * Packed colours.
+ * @param {Difference} between @param {number} channel @param {readonly number[]} range
+ * @param {Uint32Array} ramp
+ */
 function differencePixels({ height, width, values, marks }, channel, [lo, hi], ramp) {
   const from = channel * height * width;
   return Uint32Array.from({ length: height * width }, (_, i) => {
@@ -56,7 +61,10 @@ function differencePixels({ height, width, values, marks }, channel, [lo, hi], r
   });
 }
 
-/** Pixels of a tile. @param {MapsScene} scene @param {Part} part @param {number} channel @param {string} palette */
+/**
+ * Pixels of a tile.
+ * @param {MapsScene} scene @param {Part} part @param {number} channel @param {string} palette
+ */
 export function pixelsOf(scene, part, channel, palette) {
   const { side, difference } = columnOf(scene, part);
   const { height, width } = scene.a.planes;
@@ -90,8 +98,9 @@ export function kernelPixels({ sides, colour, peak, differencePeak }, part, plan
 }
 
 /**
- * Pixels of a tile brought to another size, by the nearest one. @param {Uint32Array} pixels
- * @param {{height: number, width: number}} from their size @param {number} height @param {number} width
+ * Pixels of a tile brought to another size, by the nearest one.
+ * @param {Uint32Array} pixels @param {{height: number, width: number}} from their size
+ * @param {number} height @param {number} width
  */
 export function stretched(pixels, from, height, width) {
   if (from.height === height && from.width === width) return pixels;
@@ -111,7 +120,7 @@ export function stretched(pixels, from, height, width) {
  * @param {CanvasRenderingContext2D} context of a canvas of `width` × `height` CSS px at `ratio`
  * @param {{width: number, height: number, ratio: number}} where
  * @param {string} background as the style sheet writes it
- * @param {readonly import("./painter.js").Tile[]} tiles
+ * @param {readonly Tile[]} tiles
  */
 export function paintTiles(context, where, background, tiles) {
   const { ratio } = where;
@@ -131,7 +140,8 @@ export function paintTiles(context, where, background, tiles) {
  * Draws a tile into a picture, clipped at its edges; a map pixel becomes `factor` × `down` px.
  * @param {Uint32Array} out @param {number} outWidth px @param {number} outHeight px
  * @param {number} left device px, may be outside the picture @param {number} top likewise
- * @param {Uint32Array} pixels @param {number} width map px @param {number} factor @param {number} down
+ * @param {Uint32Array} pixels @param {number} width map px @param {number} factor
+ * @param {number} down
  */
 export function lay(out, outWidth, outHeight, left, top, pixels, width, factor, down = factor) {
   const height = pixels.length / width;
@@ -161,9 +171,9 @@ export function lay(out, outWidth, outHeight, left, top, pixels, width, factor, 
 const [ROW_HATCH, INK, TINT] = [6, 0.4, 0.08];
 
 /**
- * The field of a map that is the same mark everywhere: its colour is only hinted at, and lines tell it
- * without colour vision, crossed for values that are not finite; null for other maps.
- * @param {import("../server/decode.js").Planes} planes @param {number} channel
+ * The field of a map that is the same mark everywhere: its colour is only hinted at, and lines tell
+ * it without colour vision, crossed for values that are not finite; null for other maps.
+ * @param {Planes} planes @param {number} channel
  */
 export function markedField({ height, width, marks }, channel) {
   const from = channel * height * width;
@@ -181,7 +191,10 @@ export function markedField({ height, width, marks }, channel) {
   });
 }
 
-/** A tile on a canvas of its own, which can be drawn at any size. @param {Uint32Array} pixels @param {number} width */
+/**
+ * A tile on a canvas of its own, which can be drawn at any size.
+ * @param {Uint32Array} pixels @param {number} width
+ */
 export function tileCanvas(pixels, width) {
   const height = pixels.length / width;
   const canvas = new OffscreenCanvas(Math.max(1, width), Math.max(1, height));
@@ -193,7 +206,10 @@ export function tileCanvas(pixels, width) {
   return canvas;
 }
 
-/** Fewer pixels of a row; one that is not finite stays. @param {Uint32Array} row @param {number} to px @param {Uint8Array|null} marks */
+/**
+ * Fewer pixels of a row; one that is not finite stays.
+ * @param {Uint32Array} row @param {number} to px @param {Uint8Array|null} marks
+ */
 export function shrunkRow(row, to, marks) {
   const out = new Uint32Array(to);
   for (let x = 0; x < to; x += 1) {

@@ -8,13 +8,13 @@ import { corner } from "./layouts.js";
 import { paint } from "./painter.js";
 import { tileCanvas } from "./pixels.js";
 
-/** @import {FaultName} from "../server/answers.js" */
-/** @import {SheetPage as Page} from "../server/health.js" */
-/** @import {Box, Look} from "./canvas.js" */
-/** @import {Layout} from "./layouts.js" */
-/** @import {Tile} from "./painter.js" */
+/** @import {FaultName, SheetPage} from "../server/server.js" */
+/** @import {Box, Layout, Look, Tile} from "./picture.js" */
 
-/** Width of a frame, CSS px, and the lengths of its dashes; each state has its own. @type {Readonly<Record<FaultName, {width: number, dash: number[]}>>} */
+/**
+ * Width of a frame, CSS px, and the lengths of its dashes; each state has its own.
+ * @type {Readonly<Record<FaultName, {width: number, dash: number[]}>>}
+ */
 export const FRAMES = Object.freeze({
   nonfinite: { width: 3, dash: [] },
   large: { width: 3, dash: [12, 3] },
@@ -23,7 +23,9 @@ export const FRAMES = Object.freeze({
   unchanged: { width: 1, dash: [] },
 });
 
-/** Smallest cell that has a word in it, and least height of a map that is one row of pixels, CSS px. */
+/**
+ * Smallest cell that has a word in it, and least height of a map that is one row of pixels, CSS px.
+ */
 const [WORD_FROM, ROW_HEIGHT] = [40, 14];
 
 /** Packed colours of the 256 palette indices; 0 where there is no picture. */
@@ -34,7 +36,10 @@ const coloursOf = once((/** @type {string} */ name) => {
   return found;
 });
 
-/** Which mark a map is made of; 0 for values, `MARK.PADDING` for none. @param {Page} page @param {number} i */
+/**
+ * Which mark a map is made of; 0 for values, `MARK.PADDING` for none.
+ * @param {SheetPage} page @param {number} i
+ */
 export function wholeMark({ pixels, height, width, starts }, i) {
   const [from, size] = [starts[i], height[i] * width[i]];
   if (!size) return MARK.PADDING;
@@ -46,8 +51,9 @@ export function wholeMark({ pixels, height, width, starts }, i) {
 
 /**
  * @param {CanvasRenderingContext2D} context of a canvas of the size of the page
- * @param {Page} page @param {Layout} of @param {(row: number, column: number) => FaultName|null} stateOf
- * @param {Look} look @param {number} ratio device px per CSS px
+ * @param {SheetPage} page @param {Layout} of
+ * @param {(row: number, column: number) => FaultName|null} stateOf @param {Look} look
+ * @param {number} ratio device px per CSS px
  */
 export function paintPage(context, page, of, stateOf, look, ratio) {
   const colours = coloursOf(look.palette);
@@ -72,7 +78,7 @@ export function paintPage(context, page, of, stateOf, look, ratio) {
 
 /**
  * A map, enlarged to its cell, in the middle of it; the browser copies pixels faster than a script
- * that has just been loaded. @param {Page} page @param {Uint32Array} pixels packed
+ * that has just been loaded. @param {SheetPage} page @param {Uint32Array} pixels packed
  * @param {number} i row · steps + column @param {Box} cell @param {number} ratio @returns {Tile}
  */
 function mapOf({ cell, starts, ...of }, pixels, i, { left, top }, ratio) {

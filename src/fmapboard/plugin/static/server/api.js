@@ -3,24 +3,8 @@
 
 import { decodeInput, open } from "./decode.js";
 
-/** @import {Layer} from "./answers.js" */
-/** @import * as Routes from "./routes.js" */
-
-/** @typedef {Omit<Routes.LayersAnswer, "layers"> & {layers: Layer[]}} LayersAnswer */
-
-/**
- * Routes that answer in JSON.
- * @typedef {{runs: Routes.RunsAnswer, layers: LayersAnswer, numbers: Routes.NumbersAnswer,
- *   findings: Routes.FindingsAnswer, difference: Routes.DifferenceAnswer,
- *   attribution: Routes.AttributionAnswer, patches: Routes.PatchesAnswer}} JsonAnswers
- */
-
-/**
- * Routes that answer in JSON with arrays behind it.
- * @typedef {{maps: Routes.MapsAnswer, history: Routes.HistoryAnswer, health: Routes.HealthAnswer,
- *   health_step: Routes.HealthStepAnswer, layer_patches: Routes.LayerPatchesAnswer,
- *   sheet: Routes.SheetAnswer, sheet_input: Routes.SheetInputAnswer}} BinaryAnswers
- */
+/** @import {Answering, BinaryAnswers, Container, JsonAnswers, ListedLayers} from "./server.js" */
+/** @import {Query} from "./server.js" */
 
 const BASE = new URL("../data/", import.meta.url);
 
@@ -33,10 +17,10 @@ export class ServerError extends Error {
   }
 }
 
-/** @typedef {Record<string, string|number|readonly string[]>} Query a list is sent as repeated values */
-/** @typedef {(path: string, query: Query, signal: AbortSignal) => Promise<Response>} Answering */
-
-/** What was asked while the script was loading, by address. @type {Map<string, Promise<Response>>} */
+/**
+ * What was asked while the script was loading, by address.
+ * @type {Map<string, Promise<Response>>}
+ */
 let early = new Map();
 
 /** @type {Answering} */
@@ -89,8 +73,9 @@ export async function json(path, query, signal) {
 }
 
 /**
- * @template {keyof BinaryAnswers} P @param {P} path @param {Query} query @param {AbortSignal} signal
- * @returns {Promise<import("./decode.js").Container<BinaryAnswers[P]>>}
+ * @template {keyof BinaryAnswers} P
+ * @param {P} path @param {Query} query @param {AbortSignal} signal
+ * @returns {Promise<Container<BinaryAnswers[P]>>}
  */
 export async function binary(path, query, signal) {
   return open(await (await ask(path, query, signal)).arrayBuffer());
@@ -101,7 +86,7 @@ export async function picture(path, query, signal) {
   return decodeInput(await (await ask(path, query, signal)).blob());
 }
 
-/** @param {string} run @param {AbortSignal} signal @returns {Promise<LayersAnswer>} */
+/** @param {string} run @param {AbortSignal} signal @returns {Promise<ListedLayers>} */
 export async function layers(run, signal) {
   const answer = await json("layers", { run }, signal);
   for (const layer of answer.layers) {
@@ -112,8 +97,10 @@ export async function layers(run, signal) {
 }
 
 /**
- * Activations get the label of the layer that they directly follow as `behind`. @param {T[]} layers
- * @template {{name: string, label: string, activation: string|null}} T @returns {(T & {behind?: string})[]}
+ * Activations get the label of the layer that they directly follow as `behind`.
+ * @param {T[]} layers
+ * @template {{name: string, label: string, activation: string|null}} T
+ * @returns {(T & {behind?: string})[]}
  */
 export function withFeeders(layers) {
   const place = (/** @type {string} */ name, /** @type {string} */ label) => `${name}\n${label}`;

@@ -1,6 +1,8 @@
 // @ts-check
 /** Answers by key within a limit: requests in flight are shared, and aborted once not needed. */
 
+/** @import {Entry, Pass, Pending} from "./server.js" */
+
 /**
  * A function that is computed once per argument, an object or a name.
  * @template {object|string} K @template V @param {(of: K) => V} make @returns {(of: K) => V}
@@ -15,21 +17,6 @@ export function once(make) {
   };
 }
 
-/** @template T @typedef {{value: T|undefined, error: Error|null, epoch: number, loading: boolean}} Entry `epoch`: number of the reload */
-
-/**
- * Requests that are asked for together, between `begin` and `end`: at most `most` are in flight, the
- * others wait in the order of the last pass; `changed` is called after each answer or error.
- * @typedef {{most: number, changed: (prefetched: boolean) => void}} Pass
- */
-
-/**
- * A request that is in flight, or waits for others of its pass, with `sent` null. `needed`: asked for
- * since the last `begin`; `prefetch`: requested ahead of time.
- * @typedef {{of: Pass, entry: Entry<unknown>, send: () => void, sent: AbortController|null,
- *   needed: boolean, prefetch: boolean}} Pending
- */
-
 export class Cache {
   /** @param {Pass["changed"]} changed of the main pass @param {number} limit bytes */
   constructor(changed, limit = 384e6) {
@@ -37,7 +24,10 @@ export class Cache {
     this.main = { most: Infinity, changed };
     this.limit = limit;
     this.bytes = 0;
-    /** The least recently used first. @type {Map<string, {entry: Entry<unknown>, bytes: number}>} */
+    /**
+     * The least recently used first.
+     * @type {Map<string, {entry: Entry<unknown>, bytes: number}>}
+     */
     this.kept = new Map();
     /** @type {Map<string, Pending>} */
     this.pending = new Map();
@@ -103,7 +93,10 @@ export class Cache {
     return held?.entry;
   }
 
-  /** Drops the least recently used entries above the limit. @param {string} key @param {Entry<unknown>} entry @param {number} bytes */
+  /**
+   * Drops the least recently used entries above the limit.
+   * @param {string} key @param {Entry<unknown>} entry @param {number} bytes
+   */
   keep(key, entry, bytes) {
     this.drop(key);
     this.kept.set(key, { entry, bytes });
@@ -131,7 +124,11 @@ export class Cache {
     this.idling = this.idling.filter((each) => !isOver(each));
   }
 
-  /** Resolves when nothing of a pass is waited for any more. @param {Pass} of @returns {Promise<void>} */
+  /**
+   * Resolves when nothing of a pass is waited for any more.
+   * @param {Pass} of
+   * @returns {Promise<void>}
+   */
   idle(of) {
     return new Promise((done) => {
       this.idling.push({ of, done });

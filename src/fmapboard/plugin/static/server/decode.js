@@ -1,17 +1,15 @@
 // @ts-check
-/** Decodes the server's answers: JSON with arrays and bytes behind it, and pictures into levels and marks. */
+/**
+ * Decodes the server's answers: JSON with arrays and bytes behind it, and pictures into levels and
+ * marks.
+ */
 
 import { once } from "./cache.js";
 import { MARK, MARK_COLOURS, PIXEL_OF_LEVEL, packed, stored } from "./palettes.js";
 
-/** @import {Side} from "../model/value_scale.js" */
-/** @import {MapsPicture, RecordHeader} from "./answers.js" */
-/** @import {ArrayEntry, Bytes, JsonFloat, MapsAnswer as MapsFacts} from "./routes.js" */
-
-/** @template T @typedef {{json: T, body: ArrayBuffer}} Container the JSON, and a copy of the bytes behind it */
-
-/** @typedef {{shape: number[], values: Float32Array}} FloatArray */
-/** @typedef {Partial<Record<string, FloatArray>>} NamedArrays */
+/** @import {Side} from "../model/model.js" */
+/** @import {ArrayEntry, Bytes, JsonFloat, MapsAnswer} from "./routes.js" */
+/** @import {Container, GridFacts, Maps, NamedArrays, Planes} from "./server.js" */
 
 /** @template T @param {ArrayBuffer} buffer @returns {Container<T>} */
 export function open(buffer) {
@@ -23,7 +21,11 @@ export function open(buffer) {
   return { json: JSON.parse(text), body: buffer.slice(4 + length) };
 }
 
-/** Little-endian float32. @param {ArrayBuffer} body @param {Record<string, ArrayEntry>} listed @returns {NamedArrays} */
+/**
+ * Little-endian float32.
+ * @param {ArrayBuffer} body @param {Record<string, ArrayEntry>} listed
+ * @returns {NamedArrays}
+ */
 export function arrays(body, listed) {
   /** @type {NamedArrays} */
   const found = Object.create(null);
@@ -60,16 +62,6 @@ export function number(value) {
 }
 
 // A stored grid picture: the levels and marks of each channel.
-
-/**
- * Maps of C channels, h × w px each: `levels` [C, h, w], value = lo + (hi - lo) * level / 255; `marks` the
- * code of a mark or 0, null if there is none; `coarse` the uncertainty of a value in levels: 1 in a grey
- * picture without marks, otherwise 2.
- * @typedef {{channels: number, height: number, width: number, levels: Uint8Array,
- *   marks: Uint8Array|null, coarse: number}} Planes
- */
-
-/** @typedef {Pick<MapsPicture, "drawn"|"tile"|"columns"|"padding"|"palette">} GridFacts what `planesOf` reads */
 
 /**
  * Top left corners of the tiles of a stored grid, laid out as by torchvision's `make_grid`.
@@ -154,9 +146,11 @@ export function planesOf(rgba, pictureWidth, header) {
 }
 
 /**
- * Value of one pixel: NaN where a mark says that it is not finite, `lo` in a constant or dead channel.
+ * Value of one pixel: NaN where a mark says that it is not finite, `lo` in a constant or dead
+ * channel.
  * @param {Planes} planes @param {number} channel @param {number} y @param {number} x
- * @param {number} lo @param {number} hi @returns {{value: number, unit: number, mark: number}}
+ * @param {number} lo @param {number} hi
+ * @returns {{value: number, unit: number, mark: number}}
  */
 export function valueAt(planes, channel, y, x, lo, hi) {
   const at = (channel * planes.height + y) * planes.width + x;
@@ -167,13 +161,6 @@ export function valueAt(planes, channel, y, x, lo, hi) {
 }
 
 // One layer at one step: header, per-channel numbers and pictures, decoded in the browser.
-
-/**
- * `wallTime` in s, `planes` by `role/sample`, `missing` roles whose pictures TensorBoard no longer keeps,
- * `bytes` approximate memory.
- * @typedef {{header: RecordHeader, step: number, wallTime: number, arrays: NamedArrays,
- *   planes: Map<string, Planes>, kernels: ImageBitmap|null, missing: string[], bytes: number}} Maps
- */
 
 /** Newest record format that this tab reads (`FORMAT` of `fmapboard.formats.tab_records`). */
 export const FORMAT = 1;
@@ -191,7 +178,7 @@ export function pixels(picture) {
 }
 
 /**
- * Decodes an answer of `data/maps`. @param {Container<MapsFacts>} answer
+ * Decodes an answer of `data/maps`. @param {Container<MapsAnswer>} answer
  * @param {(role: string, sample: number) => boolean} wanted pictures @returns {Promise<Maps>}
  */
 export async function decodeMaps({ json, body }, wanted = () => true) {
@@ -243,7 +230,11 @@ export function pictureOf(maps, role) {
   return maps.header.pictures.find((each) => each.role === role) ?? null;
 }
 
-/** The maps of a sample. @param {Maps} maps @param {string} role @param {number} sample @returns {Side|null} */
+/**
+ * The maps of a sample.
+ * @param {Maps} maps @param {string} role @param {number} sample
+ * @returns {Side|null}
+ */
 export function sideOf(maps, role, sample) {
   const planes = maps.planes.get(`${role}/${sample}`);
   const lo = maps.arrays[`${role}.lo`];
@@ -255,8 +246,6 @@ export function sideOf(maps, role, sample) {
 }
 
 // Finds out whether two sides of a comparison had the same input image.
-
-/** @typedef {"same"|"different"|"unknown"|"loading"} Inputs unknown: that of at least one side is not kept */
 
 const rgbaOf = once((/** @type {ImageBitmap} */ picture) => pixels(picture).data);
 

@@ -6,11 +6,7 @@ import { loaders, pageOf } from "./health.js";
 import { VALUES } from "./palettes.js";
 import * as api from "./api.js";
 
-/** @import {Answering, Query} from "./api.js" */
-/** @import {Maps, Planes} from "./decode.js" */
-/** @import {Asked} from "./health.js" */
-
-/** @typedef {{answers: Record<string, string[]>, embedded: (name: string) => Promise<ArrayBuffer>}} Embedded parts by question */
+/** @import {Answering, Asked, Embedded, Maps, Planes, Query} from "./server.js" */
 
 /** The function for `answerFrom`. @param {Embedded} of @returns {Answering} */
 export function answersIn({ answers, embedded }) {
@@ -79,7 +75,10 @@ function cellOf(maps, channel, cell) {
   return { ...shrunk(side.planes, channel, cell), lo, hi };
 }
 
-/** A channel as palette indices, averaged; marks are kept. @param {Planes} planes @param {number} channel @param {number} cell px */
+/**
+ * A channel as palette indices, averaged; marks are kept.
+ * @param {Planes} planes @param {number} channel @param {number} cell px
+ */
 function shrunk({ height: high, width: wide, levels, marks }, channel, cell) {
   const factor = Math.min(1, cell / Math.max(high, wide));
   const [height, width] = [high, wide].map((side) => Math.max(1, Math.round(side * factor)));

@@ -5,17 +5,8 @@ import { binary, json as inJson, withFeeders } from "./api.js";
 import { arrays, number, octets } from "./decode.js";
 
 /** @import {Cache} from "./cache.js" */
-/** @import {NamedArrays} from "./decode.js" */
-/** @import {FindingsAnswer, HealthAnswer, Shading, SheetInputAnswer, SheetRow} from "./routes.js" */
-
-/** @typedef {import("./routes.js").HealthRow & {behind?: string}} HealthLayer */
-
-/** Scale of the brightness of cells. @typedef {Omit<Shading, "levels">} Scale */
-
-/**
- * @typedef {Omit<HealthAnswer, "arrays"|"codes"|"shadings"> & { arrays: NamedArrays, cells:
- * Record<"codes"|"range"|"change", Uint8Array>, scales: Record<"range"|"change", Scale>, }} Health
- */
+/** @import {FindingsAnswer, SheetRow} from "./routes.js" */
+/** @import {Asked, Health, NamedArrays, Overview, SheetInput, StepOfRun} from "./server.js" */
 
 /** @param {string} run @param {AbortSignal} signal @returns {Promise<Health>} */
 export async function health(run, signal) {
@@ -34,30 +25,16 @@ export async function health(run, signal) {
   };
 }
 
-/** @typedef {number|null} Known null if it was not logged */
-
-/**
- * The state (a code of `health_states.js`) and the numbers of one layer, and the kept step that they are
- * from; numbers that were not logged are NaN or null. `counted`: the numbers of NaN and infinities are no
- * lower bounds. `change` is the mean over the channels, of maps in standard deviations or of weights
- * relative to their norm, since a logged step. `error` says why the record cannot be read.
- * @typedef {{key: string, step: number, code: number, channels: number, error?: string,
- *   minimum: number, maximum: number, mean: number, std: number,
- *   nan: Known, positive_infinity: Known, negative_infinity: Known, counted: boolean,
- *   channels_nonfinite: Known, channels_constant: Known, channels_dead: Known, dead_known: boolean,
- *   change: Known, change_of: "maps"|"weights"|null, change_since: Known,
- *   weights_unchanged_since: Known}} Overview
- */
-
-/** @typedef {{run: string, step: number, ts?: number}} StepOfRun `ts` is the step's time, s */
-
 /** @param {StepOfRun} of @param {AbortSignal} signal */
 async function stepOf(of, signal) {
   const { json, body } = await binary("health_step", of, signal);
   return { json, numbers: arrays(body, json.arrays), codes: octets(body, json.codes) };
 }
 
-/** Numbers of all layers at one kept step; NaN of those that do not have it. @param {StepOfRun} of @param {AbortSignal} signal */
+/**
+ * Numbers of all layers at one kept step; NaN of those that do not have it.
+ * @param {StepOfRun} of @param {AbortSignal} signal
+ */
 export async function numbersAt(of, signal) {
   const { json, numbers } = await stepOf(of, signal);
   json.steps.forEach((step, row) => {
@@ -156,7 +133,10 @@ export class HealthSource {
     });
   }
 
-  /** @param {string} run @param {string} version as for `health` @param {boolean} prefetch nobody waits for it */
+  /**
+   * @param {string} run @param {string} version as for `health`
+   * @param {boolean} prefetch nobody waits for it
+   */
   findings(run, version, prefetch = false) {
     return this.cache.get(`findings/${run}`, (signal) => inJson("findings", { run }, signal), {
       epoch: this.epoch(run, version),
@@ -165,14 +145,20 @@ export class HealthSource {
     });
   }
 
-  /** Changes with each reload while TensorBoard is reading a run, otherwise rarely. @param {string} run @param {number} epoch */
+  /**
+   * Changes with each reload while TensorBoard is reading a run, otherwise rarely.
+   * @param {string} run @param {number} epoch
+   */
   versionOfOther(run, epoch) {
     const held = this.cache.peek(`findings/${run}`);
     const last = /** @type {FindingsAnswer|undefined} */ (held?.value);
     return last && last.unread !== null ? `reading ${epoch}` : this.round(epoch);
   }
 
-  /** Has a run's answers requested once more; false if they have been. @param {string} run @param {string} version of its steps */
+  /**
+   * Has a run's answers requested once more; false if they have been.
+   * @param {string} run @param {string} version of its steps
+   */
   again(run, version) {
     const known = this.asked.get(run);
     if (!known || known.again === version) return false;
@@ -181,7 +167,10 @@ export class HealthSource {
     return true;
   }
 
-  /** A version that changes with the reloads, but rarely. @param {number} epoch of the reload @param {number} now ms */
+  /**
+   * A version that changes with the reloads, but rarely.
+   * @param {number} epoch of the reload @param {number} now ms
+   */
   round(epoch, now = performance.now()) {
     if (epoch !== this.rounds.epoch && now - this.rounds.at > ROUND_MS) {
       this.rounds = { epoch, at: now, name: `reload ${epoch}` };
@@ -202,12 +191,12 @@ export class HealthSource {
 
 // The contact sheet's answers, `data/sheet` and `data/sheet_input`, and their cache.
 
-/** @typedef {Omit<SheetInputAnswer, "arrays"> & {pixels: Uint8Array, cell: number}} SheetInput */
-/** @typedef {{run: string, name: string, steps: readonly number[], cell: number}} Asked `name` of the model, `cell` in device px */
-
 const NONE = new Float32Array(0);
 
-/** @param {SheetRow[]} rows @param {Uint8Array} pixels @param {NamedArrays} of @param {number} cell @param {number} steps */
+/**
+ * @param {SheetRow[]} rows @param {Uint8Array} pixels @param {NamedArrays} of @param {number} cell
+ * @param {number} steps
+ */
 export function pageOf(rows, pixels, of, cell, steps) {
   const [height, width] = [of.height?.values ?? NONE, of.width?.values ?? NONE];
   const starts = [];
@@ -219,8 +208,6 @@ export function pageOf(rows, pixels, of, cell, steps) {
   const [lo, hi] = [of.lo?.values ?? NONE, of.hi?.values ?? NONE];
   return { rows, pixels, height, width, lo, hi, starts, cell, steps };
 }
-
-/** @typedef {ReturnType<typeof pageOf>} SheetPage arrays are [rows, steps], `starts` says where each map begins in `pixels` */
 
 /** @param {{pixels: Uint8Array}} found */
 const memory = ({ pixels }) => pixels.byteLength;

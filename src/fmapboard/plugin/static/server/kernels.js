@@ -4,26 +4,7 @@
 import { once } from "./cache.js";
 import { corners, pixels, planesOf } from "./decode.js";
 
-/** @import {KernelsPicture, RecordHeader} from "./answers.js" */
-/** @import {Maps, Planes} from "./decode.js" */
-
-/**
- * How the kernels of a picture are arranged. *Outputs* and *inputs* are the axes of the weight: of a
- * regular convolution [out, in / groups], of a transposed one [out / groups, in]; `outputs` and `inputs`
- * are drawn. A kernel is `width` wide, all `depth` slices of a 3-D one side by side; `rows` are kernels of
- * sequences. `rowOf` is the number of weights of a row, if the weight has two axes: an *output* is then an
- * entry of its first axis, such as an expert, of which the first `width` weights are drawn. `rgb`: one
- * tile per output, its three inputs as red, green and blue. `perRow` is the number of tiles per row of the
- * picture, `padding` in px, `peak` the magnitude of the strongest colour.
- * @typedef {{outputs: number, inputs: number, allOutputs: number, allInputs: number, groups: number,
- *   transposed: boolean, height: number, width: number, depth: number, rows: boolean,
- *   rowOf: number|null, rgb: boolean, perRow: number, padding: number, peak: number}} Arrangement
- */
-
-/**
- * @typedef {Arrangement & {planes: Planes, lo: Float64Array, hi: Float64Array}} Kernels the weight of
- *   a pixel is `lo + (hi - lo) * level / 255` as in a `Side`; planes are in the order of `planeOf`
- */
+/** @import {Arrangement, Kernels, KernelsPicture, Maps, Planes, RecordHeader} from "./server.js" */
 
 /**
  * Null for weights with other than two to five axes, and for a picture of another size.
@@ -49,7 +30,10 @@ export function arrangement(header, picture, size) {
   return fits(found, size) ? found : null;
 }
 
-/** True if a picture has this size. @param {Arrangement} of @param {{width: number, height: number}} size */
+/**
+ * True if a picture has this size.
+ * @param {Arrangement} of @param {{width: number, height: number}} size
+ */
 function fits(of, size) {
   const tiles = of.rgb ? of.outputs : of.outputs * of.inputs;
   if (of.outputs > of.allOutputs || of.inputs > of.allInputs || tiles < 1) return false;
@@ -62,7 +46,10 @@ function fits(of, size) {
   return size.width === side(across, of.width) && size.height === side(down, of.height);
 }
 
-/** Index of a kernel's plane. @param {Arrangement} of @param {number} output @param {number} input */
+/**
+ * Index of a kernel's plane.
+ * @param {Arrangement} of @param {number} output @param {number} input
+ */
 export function planeOf(of, output, input) {
   return of.rgb || of.rows ? output * of.inputs + input : input * of.outputs + output;
 }
@@ -74,7 +61,10 @@ export function placeOf(of, plane) {
     : { output: plane % of.outputs, input: Math.floor(plane / of.outputs) };
 }
 
-/** Channels that a kernel connects. @param {Arrangement} of @param {number} output @param {number} input */
+/**
+ * Channels that a kernel connects.
+ * @param {Arrangement} of @param {number} output @param {number} input
+ */
 export function channelsOf(of, output, input) {
   if (of.transposed) {
     const group = Math.floor(input / (of.allInputs / of.groups));
@@ -89,7 +79,10 @@ export function outputChannels(of) {
   return of.allOutputs * (of.transposed ? of.groups : 1);
 }
 
-/** Drawn planes of an output channel, and the number of its kernels. @param {Arrangement} of @param {number} channel */
+/**
+ * Drawn planes of an output channel, and the number of its kernels.
+ * @param {Arrangement} of @param {number} channel
+ */
 export function kernelsOf(of, channel) {
   /** @type {number[]} */
   const planes = [];
@@ -104,7 +97,8 @@ export function kernelsOf(of, channel) {
 
 /**
  * Weights are stored rounded down to one of 255 steps; each is taken to be in the middle.
- * @param {Uint8ClampedArray} rgba @param {number} pictureWidth px @param {Arrangement} of @returns {Kernels}
+ * @param {Uint8ClampedArray} rgba @param {number} pictureWidth px @param {Arrangement} of
+ * @returns {Kernels}
  */
 export function readKernels(rgba, pictureWidth, of) {
   const planes = of.rgb
@@ -129,7 +123,8 @@ export function readKernels(rgba, pictureWidth, of) {
 
 /**
  * Red, green and blue of each tile as a plane each.
- * @param {Uint8ClampedArray} rgba @param {number} pictureWidth px @param {Arrangement} of @returns {Planes}
+ * @param {Uint8ClampedArray} rgba @param {number} pictureWidth px @param {Arrangement} of
+ * @returns {Planes}
  */
 function colourPlanes(rgba, pictureWidth, of) {
   const { outputs, height, width } = of;

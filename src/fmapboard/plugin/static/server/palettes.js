@@ -1,7 +1,7 @@
 // @ts-check
 /** Palettes of stored pictures (250 levels and 6 marks) and of the tab (256 colours). */
 
-/** @import {FaultName} from "./answers.js" */
+/** @import {FaultName, Rgb} from "./server.js" */
 
 export const VALUES = 250;
 
@@ -15,8 +15,6 @@ export const MARK = Object.freeze({
   DEAD: 255,
 });
 
-/** @typedef {readonly [number, number, number]} Rgb */
-
 /** @type {Readonly<Record<number, Rgb>>} */
 export const MARK_COLOURS = Object.freeze({
   250: [0, 0, 32],
@@ -27,7 +25,10 @@ export const MARK_COLOURS = Object.freeze({
   255: [255, 128, 0],
 });
 
-/** Colours of the states of layers and channels, as CSS. @type {Readonly<Record<FaultName, string>>} */
+/**
+ * Colours of the states of layers and channels, as CSS.
+ * @type {Readonly<Record<FaultName, string>>}
+ */
 export const FAULT_COLOURS = Object.freeze({
   nonfinite: "#ff00ff",
   large: "#c62828",
@@ -72,7 +73,11 @@ function round(x) {
   return rest > 0.5 || (rest === 0.5 && down % 2 === 1) ? down + 1 : down;
 }
 
-/** `count` evenly spaced colours of a palette. @param {string} name @param {number} count @returns {Rgb[]} */
+/**
+ * `count` evenly spaced colours of a palette.
+ * @param {string} name @param {number} count
+ * @returns {Rgb[]}
+ */
 export function ramp(name, count) {
   const anchors = ANCHORS[name];
   if (!anchors) throw new Error(`no palette ${name}; there are ${Object.keys(ANCHORS).join(", ")}`);
@@ -108,7 +113,10 @@ export const MARK_TABLE = (() => {
   return colours;
 })();
 
-/** The mark of NaN or an infinity, otherwise 0: a constant or dead channel has a value. @param {Uint8Array|null} marks @param {number} i */
+/**
+ * The mark of NaN or an infinity, otherwise 0: a constant or dead channel has a value.
+ * @param {Uint8Array|null} marks @param {number} i
+ */
 export function badMark(marks, i) {
   const mark = marks ? marks[i] : 0;
   return mark >= MARK.NAN && mark <= MARK.NEGATIVE_INFINITY ? mark : 0;

@@ -6,16 +6,16 @@ import { layersAt } from "./health.js";
 import { indexOf } from "./steps.js";
 import * as api from "./api.js";
 
-/** @import {Question} from "../model/compare.js" */
-/** @import {Layer} from "./answers.js" */
-/** @import {Query} from "./api.js" */
+/** @import {Question} from "../model/model.js" */
+/** @import {Cache} from "./cache.js" */
 /** @import {InputSeries} from "./routes.js" */
+/** @import {JsonAnswers, Layer, Overview, Query} from "./server.js" */
 
-/** @type {Map<string, import("./health.js").Overview>} */
+/** @type {Map<string, Overview>} */
 const NO_OVERVIEW = new Map();
 
 export class Source {
-  /** @param {import("./cache.js").Cache} cache */
+  /** @param {Cache} cache */
   constructor(cache) {
     this.cache = cache;
     this.epoch = 1;
@@ -30,7 +30,7 @@ export class Source {
 
   /**
    * An answer in JSON, kept under its query.
-   * @template {keyof api.JsonAnswers} P @param {P} path @param {Query} query
+   * @template {keyof JsonAnswers} P @param {P} path @param {Query} query
    * @param {{epoch?: number, bytes?: number, prefetch?: boolean}} how
    */
   json(path, query, { bytes = 1e5, ...how } = {}) {
@@ -78,7 +78,10 @@ export class Source {
     return this.cache.has(keyOf("maps", mapsQuery(question)));
   }
 
-  /** The previous answer while that of a new step is loading. @param {string} run @param {Layer} layer @param {number} sample */
+  /**
+   * The previous answer while that of a new step is loading.
+   * @param {string} run @param {Layer} layer @param {number} sample
+   */
   history(run, layer, sample) {
     const of = { run, key: layer.key, sample: Math.max(0, Math.min(sample, layer.samples - 1)) };
     const ts = newestOf(layer);
@@ -108,8 +111,8 @@ export class Source {
   }
 
   /**
-   * The numbers of all layers at a step; the previous ones until they have arrived. `calm`: the step has not just
-   * changed; `version` changes when the run has new steps.
+   * The numbers of all layers at a step; the previous ones until they have arrived. `calm`: the
+   * step has not just changed; `version` changes when the run has new steps.
    * @param {string} run @param {number} step @param {boolean} calm @param {string} version
    */
   health(run, step, calm, version) {

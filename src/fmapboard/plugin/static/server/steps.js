@@ -17,10 +17,16 @@ export function indexOf(steps, asked) {
   return Math.max(low - 1, Math.min(0, steps.length - 1));
 }
 
-/** The index nearest to one in a list; 0 in an empty one. @param {number} i @param {number} count */
+/**
+ * The index nearest to one in a list; 0 in an empty one.
+ * @param {number} i @param {number} count
+ */
 export const within = (i, count) => Math.max(0, Math.min(count - 1, i));
 
-/** The kept step nearest to a position on an axis. @param {readonly number[]} steps @param {number} at */
+/**
+ * The kept step nearest to a position on an axis.
+ * @param {readonly number[]} steps @param {number} at
+ */
 export function nearest(steps, at) {
   const below = indexOf(steps, at);
   if (below < 0) return null;
@@ -28,13 +34,19 @@ export function nearest(steps, at) {
   return at - steps[below] <= steps[above] - at ? steps[below] : steps[above];
 }
 
-/** The kept step `by` places away; null at the newest. @param {readonly number[]} steps @param {number|null} from @param {number} by */
+/**
+ * The kept step `by` places away; null at the newest.
+ * @param {readonly number[]} steps @param {number|null} from @param {number} by
+ */
 export function walk(steps, from, by) {
   const to = Math.max(0, indexOf(steps, from) + by);
   return to >= steps.length - 1 ? null : steps[to];
 }
 
-/** Indices to prefetch, mostly ahead. @param {number} count @param {number} index @param {number} direction @param {number} reach */
+/**
+ * Indices to prefetch, mostly ahead.
+ * @param {number} count @param {number} index @param {number} direction @param {number} reach
+ */
 export function neighbours(count, index, direction, reach) {
   const indices = [];
   const forward = direction < 0 ? -1 : 1;
@@ -54,7 +66,10 @@ export function keptText(kept, written) {
     : `${kept} of ${total} logged steps kept`;
 }
 
-/** The first kept step that is not before another; the last if there is none. @param {number[]} steps @param {number} step */
+/**
+ * The first kept step that is not before another; the last if there is none.
+ * @param {number[]} steps @param {number} step
+ */
 export function keptFrom(steps, step) {
   return steps.find((each) => each >= step) ?? steps[steps.length - 1];
 }

@@ -7,7 +7,7 @@ import { pixels } from "../server/decode.js";
 import { html, useLayoutEffect, useRef } from "../vendor/preact_htm.js";
 import { Painted } from "./hooks.js";
 
-/** @import {Row, Tile} from "../model/attribution.js" */
+/** @import {Model, Row, Tile} from "../model/model.js" */
 
 /** The grey of a picture without attribution (`fmapboard.render.heat`). */
 const NEGLIGIBLE = 128;
@@ -48,7 +48,10 @@ export function headingText({ name, label, type, size }) {
   return [callName({ name, label }), facts].filter(Boolean).join(" · ");
 }
 
-/** @param {Row} row @param {Tile} tile one of its two @param {ImageBitmap} picture of it @returns {[string, string]} */
+/**
+ * @param {Row} row @param {Tile} tile one of its two @param {ImageBitmap} picture of it
+ * @returns {[string, string]}
+ */
 export function captionTexts(row, tile, picture) {
   const { step, gradient } = tile;
   const time = `${tile === row.first ? "first step: " : "step "}${stepText(step)}`;
@@ -72,7 +75,10 @@ const SCROLLED = 200;
 /** Around a picture, CSS px: between the two of a layer, between layers, heading and captions. */
 const [GAP, BETWEEN, WORDS] = [8, 20, 80];
 
-/** Longer side of the pictures, CSS px. @param {readonly Row[]} rows @param {number} width @param {number} height CSS px */
+/**
+ * Longer side of the pictures, CSS px.
+ * @param {readonly Row[]} rows @param {number} width @param {number} height CSS px
+ */
 export function sideFor(rows, width, height) {
   const pictures = Math.max(...rows.map(({ first }) => (first ? 2 : 1)));
   const shapes = rows.map(({ series }) => (series.size ? series.size[0] / series.size[1] : 1));
@@ -84,7 +90,7 @@ export function sideFor(rows, width, height) {
   return SIDES.find(fits) ?? SCROLLED;
 }
 
-/** @param {{model: import("../model/look.js").Model}} props */
+/** @param {{model: Model}} props */
 export function Attribution({ model: { state, attribution } }) {
   const view = useRef(/** @type {HTMLElement|null} */ (null));
   const list = useRef(/** @type {HTMLElement|null} */ (null));
@@ -128,7 +134,10 @@ export function Attribution({ model: { state, attribution } }) {
   `;
 }
 
-/** A picture of a layer; the last one stays, marked as old, until it is there. @param {{row: Row, tile: Tile}} props */
+/**
+ * A picture of a layer; the last one stays, marked as old, until it is there.
+ * @param {{row: Row, tile: Tile}} props
+ */
 function Picture({ row, tile }) {
   const { picture, problem } = tile;
   const last = useRef(/** @type {{picture: ImageBitmap, texts: string[]}|null} */ (null));

@@ -5,7 +5,7 @@ import { ROLE_NAMES, middle, partners } from "../model/compare.js";
 import { opening } from "../model/front.js";
 import { faultsOf, faultsOfLayer } from "../model/health_states.js";
 import { address } from "../model/host.js";
-import { selected } from "../model/overview.js";
+import { selected } from "../model/palette_choice.js";
 import { asOf, timeText } from "../model/renewal.js";
 import { RUN_STATES } from "../model/run_states.js";
 import * as states from "../model/state.js";
@@ -30,12 +30,10 @@ import { hasPictures, showsPictures } from "./overview.js";
 import { RunChooser, RunPicker } from "./runs.js";
 import { saveAttribution, savePicture } from "./save.js";
 
-/** @import {App, Model} from "../app.js" */
-/** @import {Kind, State} from "../model/state.js" */
-/** @import {FaultName, Role} from "../server/answers.js" */
-/** @import {Drawer} from "./page.js" */
-
-/** @typedef {{app: App, model: Model}} Props */
+/** @import {App} from "../app.js" */
+/** @import {Front, Kind, Model, State} from "../model/model.js" */
+/** @import {FaultName, Role} from "../server/server.js" */
+/** @import {BarProps, Drawer, ModelProps} from "./view.js" */
 
 const PAGES = [
   ["overview", "Overview", "What is wrong in the run, and since when: all layers and steps (v)"],
@@ -48,7 +46,7 @@ const MOST_SHOWN = 46;
 /** From this many runs on they can be searched. */
 const MANY = 8;
 
-/** @param {Props} props */
+/** @param {ModelProps} props */
 function Run({ app, model: { runs, state } }) {
   if (!runs.length) return null;
   const choose = (/** @type {string} */ run) => app.update(opening(app.state, run));
@@ -79,7 +77,10 @@ const ROLES = Object.entries(ROLE_NAMES).map(
 
 const ATTRIBUTION = ["attribution", "Attribution", GLOSSARY.attribution];
 
-/** What is shown: the kind of pictures, the channels of a film strip, the sample. @param {Props} props */
+/**
+ * What is shown: the kind of pictures, the channels of a film strip, the sample.
+ * @param {ModelProps} props
+ */
 function Data({ app, model }) {
   const { state, layer, attribution } = model;
   const isFilm = state.view === "film";
@@ -113,7 +114,7 @@ function Data({ app, model }) {
   `;
 }
 
-/** The channels of the film strip, as text. @param {Props} props */
+/** The channels of the film strip, as text. @param {ModelProps} props */
 function Channels({ app, model: { state, layer, history } }) {
   const [refused, refuse] = useState("");
   const field = useRef(/** @type {HTMLInputElement|null} */ (null));
@@ -148,7 +149,7 @@ const SCALES = [
 ];
 const SORTS = ["index", "strength", "change", "similarity"].map((sort) => [sort, `by ${sort}`]);
 
-/** How pictures are drawn. @param {Props} props */
+/** How pictures are drawn. @param {ModelProps} props */
 function Display({ app, model }) {
   const { state, scene } = model;
   const isFilm = state.view === "film";
@@ -219,23 +220,26 @@ const KINDS = /** @type {[Kind, string][]} */ ([
 ]);
 const SIDES = [
   ["both", "Side by side"],
-  ["difference", "Difference", "column A minus each other column"],
+  ["difference", "Difference", "column A minus column B"],
   ["all", "Both"],
 ];
 
-/** Further columns, how they are drawn, the ranking of layers. @param {Props} props */
+/** Further columns, how they are drawn, the ranking of layers. @param {ModelProps} props */
 function Compare({ app, model }) {
   const { state, layer } = model;
-  const isOn = state.columns.length > 0;
-  const isFull = state.columns.length >= states.MOST;
+  const isOn = state.compare !== null;
   const isKernels = state.role === "kernels";
   const runs = partners(state.run, model.runs);
   const offered = KINDS.filter(([id]) => {
-    const column = isFull ? null : states.newColumn(id, state, layer, runs);
+    const column = isOn ? null : states.newColumn(id, state, layer, runs);
     return column && (!isKernels || states.comparesKernels(column));
   });
-  const first = isFull ? `${states.MOST + 1} columns` : isOn ? "Add a column …" : "Compare with …";
-  const options = [["", first], ...offered, ...(isOn ? [["off", "Remove all columns"]] : [])];
+  const options = isOn
+    ? [
+        ["", "Two columns"],
+        ["off", "Remove column B"],
+      ]
+    : [["", "Compare with …"], ...offered];
   const add = (/** @type {Kind|"off"|""} */ kind) => (kind ? app.compare(kind) : app.redraw());
   return html`
     <${Group} label="Compare" what="What it is compared with" folds="2">
@@ -250,8 +254,8 @@ function Compare({ app, model }) {
         !isKernels &&
         !app.report &&
         html`<${Toggle} text="Rank layers"
-          title="List the layers by how much a column differs from column A" isOn=${state.rank > 0}
-          press=${() => app.update({ rank: app.state.rank ? 0 : 1 })} />`
+          title="List the layers by how much column B differs from column A" isOn=${state.rank}
+          press=${() => app.update({ rank: !app.state.rank })} />`
       }
     <//>
   `;
@@ -262,7 +266,7 @@ const FRONTS = [
   ["states", "States", "the state of every layer at every step, also of those without pictures"],
 ];
 
-/** What the overview shows. @param {Props & {front: import("../model/front.js").Front}} props */
+/** What the overview shows. @param {ModelProps & {front: Front}} props */
 function OverviewTools({ app, model, front }) {
   const { state, runs } = model;
   const count = front.lines.length;
@@ -297,12 +301,6 @@ function useSaid() {
   };
   return { said, tell };
 }
-
-/**
- * `nothing`: there is no layer to show.
- * @typedef {Props & {nothing: boolean, busy: boolean, drawer: Drawer|null,
- *   pull: (name: Drawer) => void}} BarProps
- */
 
 /** @param {BarProps} props */
 export function Bar({ app, model, nothing, busy, drawer, pull }) {
@@ -379,7 +377,10 @@ const HEIGHT = 10;
 /** Height of the row of marks of the layer; below it are those of the whole network, CSS px. */
 const OWN = 6;
 
-/** Place of a step on the slider, 0…1: kept ones are evenly spaced. @param {readonly number[]} steps @param {number} step */
+/**
+ * Place of a step on the slider, 0…1: kept ones are evenly spaced.
+ * @param {readonly number[]} steps @param {number} step
+ */
 export function along(steps, step) {
   if (steps.length < 2) return 0;
   const i = indexOf(steps, step);
@@ -423,7 +424,7 @@ const KEEPS_MORE =
 const HOLDS_MORE =
   "This report holds pictures of these steps; fmapboard report --steps N holds those of more.";
 
-/** @param {{app: import("../app.js").App, model: Model}} props */
+/** @param {{app: App, model: Model}} props */
 export function Time({ app, model }) {
   const { steps, state, scene, stepWords, playing, unread } = model;
   const marks = useRef(/** @type {HTMLCanvasElement|null} */ (null));

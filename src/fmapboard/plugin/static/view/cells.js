@@ -1,5 +1,8 @@
 // @ts-check
-/** Cells of layers × steps: pointer and keyboard go over them, a text says what one is, Enter opens it. */
+/**
+ * Cells of layers × steps: pointer and keyboard go over them, a text says what one is, Enter opens
+ * it.
+ */
 
 import * as states from "../model/health_states.js";
 import { callName, counted, elided, inWordsOf, runText, short } from "../model/words.js";
@@ -11,14 +14,12 @@ import { html, useLayoutEffect, useMemo, useRef, useState } from "../vendor/prea
 import { Segments } from "./controls.js";
 import { Painted } from "./hooks.js";
 
-/** @import {Shade, Theme} from "../model/health_states.js" */
-/** @import {Box} from "../picture/canvas.js" */
-/** @import {Pass} from "../server/cache.js" */
-/** @import {Health, HealthLayer as Layer} from "../server/health.js" */
+/** @import {App} from "../app.js" */
+/** @import {Shade, Theme} from "../model/model.js" */
+/** @import {Box} from "../picture/picture.js" */
+/** @import {Health, HealthLayer, Pass} from "../server/server.js" */
 /** @import {Child} from "../vendor/preact_htm.js" */
-
-/** @typedef {{row: number, column: number}} Cell index of a layer, and of a step */
-/** @typedef {{layers: readonly Layer[], steps: readonly number[], run: string}} Grid */
+/** @import {Cell, Grid} from "./view.js" */
 
 const HELP =
   "Arrow keys move over layers and steps, Home and End to the first and last step, " +
@@ -28,10 +29,11 @@ const HELP =
  * An element that holds cells, with the boxes over them. `grid` is what the cells are of, `lines`
  * is what is said of one, `channelOf` the channel that it shows; a new `layout` takes the
  * pointer's box away.
- * @param {{app: import("../app.js").App, grid: Grid|null, layout: object|null, name: string,
+ * @param {{app: App, grid: Grid|null, layout: object|null, name: string,
  *   label: string, about: string, under: (event: MouseEvent) => Cell|null,
  *   boxOf: (cell: Cell) => Box, lines: (cell: Cell, pass: Pass) => string[],
- *   reveal?: (box: Box) => void, channelOf?: (cell: Cell) => number|null, holder: {current: HTMLElement|null}, style?: object,
+ *   reveal?: (box: Box) => void, channelOf?: (cell: Cell) => number|null,
+ *   holder: {current: HTMLElement|null}, style?: object,
  *   children?: Child, [attribute: string]: unknown}} props
  */
 export function Cells({ app, grid, layout, name, label, about, holder, children, ...how }) {
@@ -105,7 +107,7 @@ export function Cells({ app, grid, layout, name, label, about, holder, children,
   `;
 }
 
-/** @param {Cell} cell @param {readonly Layer[]} layers @param {readonly number[]} steps */
+/** @param {Cell} cell @param {readonly HealthLayer[]} layers @param {readonly number[]} steps */
 function cellIn({ row, column }, layers, steps) {
   return { row: within(row, layers.length), column: within(column, steps.length) };
 }
@@ -118,7 +120,10 @@ function put(mark, box) {
   mark.style.transform = `translate(${box.left - 1}px, ${box.top - 1}px)`;
 }
 
-/** Puts a text beside a box. @param {HTMLElement} tip @param {Box} box @param {HTMLElement} holder */
+/**
+ * Puts a text beside a box.
+ * @param {HTMLElement} tip @param {Box} box @param {HTMLElement} holder
+ */
 function beside(tip, box, holder) {
   const [wide, high] = [tip.offsetWidth, tip.offsetHeight];
   const right = box.left + box.width + 10;
@@ -137,7 +142,7 @@ const SHADES = [
   ["change", "Change", "brightness shows how much a layer has changed"],
 ];
 
-/** @param {{app: import("../app.js").App, health: Health, shade: Shade}} props */
+/** @param {{app: App, health: Health, shade: Shade}} props */
 export function HealthKey({ app, health, shade }) {
   const table = states.tableOf(health);
   const { lo, hi, text, hasGaps } = table.shading(shade);
@@ -191,7 +196,11 @@ export function HealthKey({ app, health, shade }) {
   `;
 }
 
-/** A cell of the map. @param {HTMLCanvasElement} canvas @param {number} code @param {Theme} name @param {boolean} unknown */
+/**
+ * A cell of the map.
+ * @param {HTMLCanvasElement} canvas @param {number} code @param {Theme} name
+ * @param {boolean} unknown
+ */
 function sample(canvas, code, name, unknown = false) {
   const context = prepare(canvas, WIDE, HIGH);
   const { width, height } = canvas;
@@ -213,7 +222,7 @@ function sample(canvas, code, name, unknown = false) {
 const LONGEST = 32;
 
 /**
- * @param {{app: import("../app.js").App, health: Health, shade: Shade, width: number,
+ * @param {{app: App, health: Health, shade: Shade, width: number,
  *   height: number}} props CSS px
  */
 export function HealthMap({ app, health, shade, width, height }) {

@@ -5,7 +5,7 @@ import * as plots from "../chart/plot.js";
 import { origin, sideName } from "../model/compare.js";
 import { spanOf } from "../model/look.js";
 import { cropsOf } from "../model/patches.js";
-import { columnIndex, flags, isDifference, leftToRight, partName } from "../model/scene.js";
+import { columnIndex, flags, isDifference, isReversed, partName } from "../model/scene.js";
 import { explanation } from "../model/terms.js";
 import { drawnOf } from "../model/value_scale.js";
 import { deadWord, kindOf, short, whole } from "../model/words.js";
@@ -24,11 +24,10 @@ import { channelChange } from "./layers.js";
 import { Bar } from "./head.js";
 import { putPoint } from "./point.js";
 
-/** @import {App, Model} from "../app.js" */
-/** @import {Crop, LayerPatches} from "../model/patches.js" */
-/** @import {MapsScene, Part} from "../model/scene.js" */
-/** @import {Point} from "../model/state.js" */
-/** @import {Maps} from "../server/decode.js" */
+/** @import {App} from "../app.js" */
+/** @import {Crop, Flags, LayerPatches, MapsScene, Model, Part} from "../model/model.js" */
+/** @import {PatchesShown, Point, Question, Side} from "../model/model.js" */
+/** @import {Maps} from "../server/server.js" */
 
 /** Heights of the history and of the values of a sequence, and longer side of a crop, CSS px. */
 const [HISTORY, PROFILE, CROP] = [110, 96, 76];
@@ -46,13 +45,12 @@ export function Channel({ app, model }) {
     `;
   }
   const of = { app, model, scene, channel };
-  const places = leftToRight(scene.columns);
-  const all = /** @type {Part[]} */ (["a", "b", "c", "d", "ab", "ac", "ad"]);
+  const all = /** @type {Part[]} */ (
+    isReversed(scene.columns) ? ["b", "a", "ab"] : ["a", "b", "ab"]
+  );
   const parts = all.filter((part) =>
     isDifference(part) ? scene.parts.includes(part) : columnIndex(part) < scene.columns.length,
   );
-  const orderOf = (/** @type {Part} */ part) =>
-    isDifference(part) ? 0 : places.indexOf(columnIndex(part)) - all.length;
   return html`
     <section class="channel open" aria-label="Channel">
       <${ChannelHead} app=${app} name=${`Channel ${channel}`}>
@@ -60,10 +58,7 @@ export function Channel({ app, model }) {
       <//>
       <div class="channel-body">
         <div class="pictures">
-          ${parts.map(
-            (part) =>
-              html`<${ChannelPicture} key=${part} part=${part} order=${orderOf(part)} ...${of} />`,
-          )}
+          ${parts.map((part) => html`<${ChannelPicture} key=${part} part=${part} ...${of} />`)}
         </div>
         ${scene.rows && html`<${Profile} colours=${ofColumns(scene, model.runs)} ...${of} />`}
         ${
@@ -97,7 +92,7 @@ export function Channel({ app, model }) {
 
 // The parts of images that excite the open channel most, with their values.
 
-/** @param {{shown: import("../model/patches.js").Shown}} props */
+/** @param {{shown: PatchesShown}} props */
 function Patches({ shown: { found, problem, channel, step } }) {
   if (!found) return html`<p class="note">${problem}</p>`;
   const { header } = found;
@@ -120,7 +115,10 @@ function Patches({ shown: { found, problem, channel, step } }) {
   `;
 }
 
-/** What is not shown, and why; "" for nothing. @param {LayerPatches} found @param {number} channel */
+/**
+ * What is not shown, and why; "" for nothing.
+ * @param {LayerPatches} found @param {number} channel
+ */
 function noteText({ header, arrays, picture }, channel) {
   const { searched, channels, lost_at: lost } = header;
   if (channel >= searched) {
@@ -158,14 +156,16 @@ function Patch({ found: { header, picture }, crop, rank }) {
 
 // A channel of a sequence as a line over positions, one per column.
 
-/** Values of a channel, one per position. @param {import("../model/value_scale.js").Side} side @param {number} channel */
+/** Values of a channel, one per position. @param {Side} side @param {number} channel */
 export function profile({ planes, lo, hi }, channel) {
   const valueOf = (/** @type {number} */ x) =>
     valueAt(planes, channel, 0, x, lo[channel], hi[channel]).value;
   return Array.from({ length: planes.width }, (_, x) => valueOf(x));
 }
 
-/** @param {{scene: MapsScene, channel: number, colours: string[]}} props `colours` of the columns */
+/**
+ * @param {{scene: MapsScene, channel: number, colours: string[]}} props `colours` of the columns
+ */
 function Profile({ scene, channel, colours }) {
   const lines = scene.columns.map(({ side }) => (side ? profile(side, channel) : []));
   const values = plots.extent(lines);
@@ -189,7 +189,10 @@ function Profile({ scene, channel, colours }) {
   `;
 }
 
-/** The channel over the steps. @param {{app: App, model: Model, scene: MapsScene, channel: number}} props */
+/**
+ * The channel over the steps.
+ * @param {{app: App, model: Model, scene: MapsScene, channel: number}} props
+ */
 function History({ app, model, scene, channel }) {
   const { series: all, runs, steps, stepWords: words } = model;
   const curves = all.flatMap((series) => {
@@ -244,10 +247,10 @@ const ROWS = /** @type {[string, string][]} */ ([
 /** The numbers of the channel on each side. @param {{scene: MapsScene, channel: number}} props */
 function Numbers({ scene, channel }) {
   const all = scene.columns.map((each) => each.question);
-  /** @type {{maps: Maps, question: import("../model/compare.js").Question, letters: string}[]} */
+  /** @type {{maps: Maps, question: Question, letters: string}[]} */
   const sides = [];
-  for (const i of leftToRight(scene.columns)) {
-    const { maps, question, letter } = scene.columns[i];
+  const shownColumns = isReversed(scene.columns) ? scene.columns.toReversed() : scene.columns;
+  for (const { maps, question, letter } of shownColumns) {
     if (!maps || !question) continue;
     // The numbers are of the whole batch: two samples share them.
     const same = sides.find((each) => each.maps === maps && each.question.role === question.role);
@@ -291,7 +294,7 @@ function Numbers({ scene, channel }) {
   `;
 }
 
-/** The faults of a channel in words. @param {import("../model/scene.js").Flags} of */
+/** The faults of a channel in words. @param {Flags} of */
 function stateText(of) {
   const faults = [
     of.nan + of.positive + of.negative > 0 && "non-finite",
@@ -315,16 +318,15 @@ const INPUTS = /** @type {Record<string, string>} */ ({
   unknown: ", inputs not known",
 });
 
-/** @param {{app: App, model: Model, scene: MapsScene, channel: number, part: Part, order: number}} props */
-export function ChannelPicture({ app, model, scene, channel, part, order }) {
+/** @param {{app: App, model: Model, scene: MapsScene, channel: number, part: Part}} props */
+export function ChannelPicture({ app, model, scene, channel, part }) {
   const [pointer, point] = useState(/** @type {Point|null} */ (null));
   const { state, sides } = model;
   const i = columnIndex(part);
   const several = scene.columns.length > 1;
-  const style = { order: String(order) };
   if (!isDrawn(scene, part)) {
     const said = `${partName(part)}: no picture`;
-    return html`<figure style=${style}><figcaption><span>${said}</span></figcaption></figure>`;
+    return html`<figure><figcaption><span>${said}</span></figcaption></figure>`;
   }
   const { planes } = scene.a;
   const own = i ? sides?.each[i]?.input : model.input;
@@ -369,7 +371,7 @@ export function ChannelPicture({ app, model, scene, channel, part, order }) {
     ? { range: differenceRange(scene, channel), palette: "signed", title: "difference" }
     : { range: drawnRange(scene, channel, i), palette: state.colours, title: partName(part) };
   return html`
-    <figure style=${style}>
+    <figure>
       <figcaption><span>${title}</span><span class="value" aria-live="polite">${value}</span></figcaption>
       <${Painted} role="img"
         aria-label=${`channel ${channel}, ${title || `step ${scene.question.step}`}`} paint=${paint}
@@ -383,7 +385,10 @@ export function ChannelPicture({ app, model, scene, channel, part, order }) {
   `;
 }
 
-/** Size of a picture, CSS px. @param {MapsScene} scene @param {ImageBitmap|null} input @param {number} available */
+/**
+ * Size of a picture, CSS px.
+ * @param {MapsScene} scene @param {ImageBitmap|null} input @param {number} available
+ */
 function size(scene, input, available) {
   const { height, width } = scene.a.planes;
   const aspect = input ? input.height / input.width : height / width;

@@ -16,9 +16,12 @@ import { Segments } from "./controls.js";
 import { Painted } from "./hooks.js";
 import { RunName } from "./runs.js";
 
-/** @import {App, Model} from "../app.js" */
-/** @import {Series} from "../model/look.js" */
-/** @import {HistogramChart as HistogramSeries, RunEntry} from "../server/routes.js" */
+/** @import {App} from "../app.js" */
+/** @import {Frame} from "../chart/chart.js" */
+/** @import {MapsScene, Model, Series} from "../model/model.js" */
+/** @import {HistogramChart, RunEntry} from "../server/routes.js" */
+/** @import {Child} from "../vendor/preact_htm.js" */
+/** @import {At, Facts} from "./view.js" */
 
 /** What is said of an axis without decades. */
 export const LINEAR = { text: "linear axis", colour: "" };
@@ -29,15 +32,8 @@ const LEAST = 60;
 const LONGEST = 36;
 
 /**
- * `terms` of the glossary; `texts` with the colours of their lines, "" for none.
- * @typedef {{title: string, terms: string, texts: {text: string, colour: string}[], tip?: string,
- *   nonfinite?: boolean, label: string,
- *   paint: ((canvas: HTMLCanvasElement, width: number) => void)|null}} Facts
- */
-
-/**
  * A chart over steps with a heading and the values at the current step; a click chooses a step.
- * @param {Facts & {app: App, steps: number[], children?: import("../vendor/preact_htm.js").Child}} props
+ * @param {Facts & {app: App, steps: number[], children?: Child}} props
  */
 export function Chart({ app, steps, title, terms, tip, label, paint, children, ...of }) {
   const bad = { text: "non-finite", colour: FAULT_COLOURS.nonfinite };
@@ -72,20 +68,26 @@ export function Chart({ app, steps, title, terms, tip, label, paint, children, .
 /** Dashes of further series of one run, px. @type {readonly number[][]} */
 const DASHES = [[], [6, 3], [2, 3], [8, 3, 2, 3]];
 
-/** Colours of a series. @param {readonly Series[]} all @param {Series} series @param {readonly RunEntry[]} runs */
+/**
+ * Colours of a series.
+ * @param {readonly Series[]} all @param {Series} series @param {readonly RunEntry[]} runs
+ */
 export function coloursOf(all, series, runs) {
   if (all.length < 2) return { line: theme().accent, band: theme().band };
   const line = runColour(series.run, runs);
   return { line, band: `color-mix(in srgb, ${line} 20%, transparent)` };
 }
 
-/** Dashes of a series, another one per series of a run. @param {readonly Series[]} all @param {Series} series */
+/**
+ * Dashes of a series, another one per series of a run.
+ * @param {readonly Series[]} all @param {Series} series
+ */
 export function dashOf(all, series) {
   const ofRun = all.filter(({ run }) => run === series.run);
   return DASHES[Math.max(0, ofRun.indexOf(series)) % DASHES.length];
 }
 
-/** Colour of each column. @param {import("../model/scene.js").MapsScene} scene @param {readonly RunEntry[]} runs */
+/** Colour of each column. @param {MapsScene} scene @param {readonly RunEntry[]} runs */
 export function ofColumns({ columns }, runs) {
   if (columns.length < 2) return [theme().accent];
   const plain = [theme().accent, theme().second, theme().text, theme().muted];
@@ -96,7 +98,10 @@ export function ofColumns({ columns }, runs) {
   );
 }
 
-/** The key of charts: per series its line, columns and run. @param {{all: readonly Series[], runs: readonly RunEntry[]}} props */
+/**
+ * The key of charts: per series its line, columns and run.
+ * @param {{all: readonly Series[], runs: readonly RunEntry[]}} props
+ */
 export function Key({ all, runs }) {
   if (all.length < 2) return null;
   return html`
@@ -119,15 +124,9 @@ export function Key({ all, runs }) {
 }
 
 /**
- * What all charts share: the slider's step, the first and last step, the steps of the columns, the series.
- * @typedef {{step: number, span: [number, number], pinned: number[],
- *   words: import("../model/words.js").Words, all: Series[], runs: readonly RunEntry[]}} At
- */
-
-/**
  * What paints lines over steps, with lines at the steps of the slider and of the columns.
  * @param {At} at @param {number} height @param {[number, number]} values @param {boolean} log
- * @param {(plot: plots.Frame) => void} draw @returns {NonNullable<Facts["paint"]>}
+ * @param {(plot: Frame) => void} draw @returns {NonNullable<Facts["paint"]>}
  */
 function painted(at, height, values, log, draw) {
   return (canvas, width) => {
@@ -143,7 +142,10 @@ function valueAtStep(values, steps, step) {
   return i < 0 ? NaN : values[i];
 }
 
-/** The letters ahead of what is said of a series, if there are several. @param {At} at @param {Series} series */
+/**
+ * The letters ahead of what is said of a series, if there are several.
+ * @param {At} at @param {Series} series
+ */
 const whose = ({ all }, { letters }) => (all.length > 1 ? `${letters}: ` : "");
 
 /** Update ratios of healthy training, as docs/checks.md gives them. @type {[number, number]} */
@@ -275,9 +277,12 @@ function ranges(at) {
   };
 }
 
-const heatOf = once((/** @type {HistogramSeries} */ raw) => plots.heat(raw, 32));
+const heatOf = once((/** @type {HistogramChart} */ raw) => plots.heat(raw, 32));
 
-/** @param {string} tag of the histograms @param {HistogramSeries} raw @param {At} at @returns {Facts} */
+/**
+ * @param {string} tag of the histograms @param {HistogramChart} raw @param {At} at
+ * @returns {Facts}
+ */
 function histogram(tag, raw, at) {
   const made = heatOf(raw);
   const name = `${whose(at, at.all[0])}${middle(tag.slice(tag.indexOf("/") + 1), LONGEST)}`;

@@ -2,8 +2,8 @@
 /** The columns: headings that say where each stems from, and the controls of those beside A. */
 
 import { ROLE_NAMES, decades, groupOf, layerText, matchText } from "../model/compare.js";
-import { leftToRight } from "../model/scene.js";
-import { LETTERS, MOST, SAME, changed } from "../model/state.js";
+import { isReversed } from "../model/scene.js";
+import { SAME } from "../model/state.js";
 import { percent, runText, short, stepText } from "../model/words.js";
 import { runColour } from "../picture/canvas.js";
 import { number } from "../server/decode.js";
@@ -12,43 +12,33 @@ import { Button, Choice, Icon, usePopover } from "./controls.js";
 import { Thumbnail } from "./head.js";
 import { RunName, RunPicker } from "./runs.js";
 
-/** @import {App, Model} from "../app.js" */
-/** @import {Ranked} from "../model/compare.js" */
-/** @import {Column} from "../model/state.js" */
+/** @import {App} from "../app.js" */
+/** @import {Column, Model, Ranked} from "../model/model.js" */
+/** @import {ModelProps} from "./view.js" */
 
-/** @typedef {{app: App, model: Model, i: number}} Props `i` is the place in `state.columns` */
-
-/** Controls of one column beside the main one: its run, step, sample and role. @param {Props} props */
-function Controls({ app, model, i }) {
+/** Controls of column B: its run, step, sample and role. @param {ModelProps} props */
+function Controls({ app, model }) {
   const { isOpen, around, opener } = usePopover();
-  const letter = LETTERS[i + 1];
-  const label = `Change column ${letter}`;
-  const remove = () =>
-    app.update({
-      columns: app.state.columns.filter((_, at) => at !== i),
-      rank: app.state.rank === i + 1 ? 0 : Math.min(app.state.rank, i + 1),
-    });
   return html`
     <div class="column-controls" ...${around}>
-      <button type="button" title=${label} aria-label=${label} ...${opener}>
+      <button type="button" title="Change column B" aria-label="Change column B" ...${opener}>
         <${Icon} name="open" />
       </button>
-      <${Button} icon="close" label=${`Remove column ${letter}`} press=${remove} />
-      ${isOpen && html`<${Panel} ...${{ app, model, i }} />`}
+      <${Button} icon="close" label="Remove column B" press=${() => app.compare("off")} />
+      ${isOpen && html`<${Panel} ...${{ app, model }} />`}
     </div>
   `;
 }
 
-/** @param {Props} props */
-function Panel({ app, model, i }) {
+/** @param {ModelProps} props */
+function Panel({ app, model }) {
   const { state, runs, columns } = model;
   const element = useRef(/** @type {HTMLElement|null} */ (null));
   useLayoutEffect(() => element.current?.querySelector("button")?.focus(), []);
-  const letter = LETTERS[i + 1];
-  const column = state.columns[i];
-  const layer = columns[i]?.match?.layer ?? model.layer;
+  const column = state.compare ?? SAME;
+  const layer = columns[0]?.match?.layer ?? model.layer;
   const change = (/** @type {Partial<Column>} */ patch) =>
-    app.update({ columns: changed(app.state.columns, i, patch) });
+    app.update({ compare: { ...SAME, ...app.state.compare, ...patch } });
   const roles = (layer?.roles ?? []).filter((each) => each !== "kernels");
   const samples = [...Array(layer?.samples ?? 1).keys()];
   const stepName = (/** @type {number} */ step) => `pinned to step ${stepText(step)}`;
@@ -62,7 +52,7 @@ function Panel({ app, model, i }) {
     const isOwn = value !== SAME[field];
     if (all.length < 2 && !isOwn && field !== "step") return null;
     const text = { step: "Step", sample: "Sample", role: "Kind" }[field];
-    const label = field === "role" ? `What column ${letter} shows` : `${text} of column ${letter}`;
+    const label = field === "role" ? "What column B shows" : `${text} of column B`;
     const gone = isOwn && !all.includes(value) ? [[value, `${name(value)} (not here)`]] : [];
     const options = [[SAME[field], same], ...gone, ...all.map((each) => [each, name(each)])];
     const choose = (/** @type {unknown} */ to) => change({ [field]: to });
@@ -73,10 +63,10 @@ function Panel({ app, model, i }) {
     `;
   };
   return html`
-    <div class="column-panel" role="group" aria-label=${`Column ${letter}`} ref=${element}>
+    <div class="column-panel" role="group" aria-label="Column B" ref=${element}>
       <div class="row spread">
         <span class="label">Run</span>
-        <${RunPicker} label=${`Run of column ${letter}`}
+        <${RunPicker} label="Run of column B"
           choose=${(/** @type {string} */ run) => change({ run })}
           runs=${runs.map((each) => each.run)} chosen=${column.run}
           colourOf=${(/** @type {string} */ name) => runColour(name || state.run, runs)}
@@ -89,7 +79,10 @@ function Panel({ app, model, i }) {
   `;
 }
 
-/** Where a column stems from, its input image, and what differs. @param {Props & {place: number}} props */
+/**
+ * Where a column stems from, its input image, and what differs.
+ * @param {ModelProps & {i: number, place: number}} props
+ */
 function Side({ app, model, i, place }) {
   const of = model.sides?.each[i];
   const from = of ? [of.place, of.follows].filter(Boolean).join(" · ") : "Loading…";
@@ -98,13 +91,13 @@ function Side({ app, model, i, place }) {
     .split(" · ")
     .flatMap((part, k) => [k ? " · " : "", html`<span class="whole">${part}</span>`]);
   return html`
-    <div class=${place === 0 ? "side first" : "side"} role="group"
+    <div class=${place ? "side" : "side first"} role="group"
       aria-label=${of ? `${of.letter} ${of.text}`.trim() : "column, loading"}
       data-inputs=${of?.inputs ?? "loading"} style=${{ order: place }}>
       <div class="origin">
         <b>${of?.letter}</b>
         ${of && html`<${RunName} run=${of.run} colour=${runColour(of.run, model.runs)} />`}
-        ${i > 0 && html`<${Controls} ...${{ app, model, i: i - 1 }} />`}
+        ${i > 0 && html`<${Controls} ...${{ app, model }} />`}
       </div>
       <div class="side-body">
         ${of?.input && html`<${Thumbnail} picture=${of.input} label=${`network's input of ${of.text}`} />`}
@@ -119,24 +112,19 @@ function Side({ app, model, i, place }) {
 /** @param {{app: App, model: Model}} props */
 export function Sides({ app, model }) {
   const { sides, state, scene } = model;
-  const isAsked = state.columns.length > 0 && state.role !== "kernels";
+  const isAsked = state.compare !== null && state.role !== "kernels";
   if (!sides && !isAsked) return null;
-  const order = leftToRight(scene?.columns ?? []);
-  const shown = Array.from({ length: MOST + 1 }, (_, i) => i).filter(
-    (i) => sides?.each[i] || (i > 0 && i <= state.columns.length && isAsked),
-  );
+  const shown = [0, 1].filter((i) => sides?.each[i] || (i > 0 && isAsked));
+  const places = isReversed(scene?.columns ?? []) ? [1, 0] : [0, 1];
   const own = () => app.update({ own_scale: !app.state.own_scale });
   const count = { "--columns": shown.length };
   return html`
     <div class="sides" data-inputs=${sides?.inputs ?? "loading"} style=${count}>
-      ${shown.map((i) => {
-        const at = order.indexOf(i);
-        return html`<${Side} key=${i} ...${{ app, model, i, place: at < 0 ? i : at }} />`;
-      })}
-      <div class="below-sides" style=${{ order: MOST + 1 }} hidden=${!sides?.notes.length}>
+      ${shown.map((i) => html`<${Side} key=${i} ...${{ app, model, i }} place=${places[i]} />`)}
+      <div class="below-sides" style=${{ order: 2 }} hidden=${!sides?.notes.length}>
         <p class="differs all" role="status">${sides?.notes.join(" ")}</p>
         <button type="button" class="own-scale" hidden=${!sides?.hasScaleNote} onClick=${own}>
-          ${state.own_scale ? "One scale for all columns" : "Own scale per column"}
+          ${state.own_scale ? "One scale for both columns" : "Own scale per column"}
         </button>
       </div>
     </div>
@@ -170,7 +158,7 @@ const HEADINGS = Object.freeze({
   none: ["Not compared", ""],
 });
 
-/** @param {{app: App, model: import("../app.js").Model}} props */
+/** @param {{app: App, model: Model}} props */
 export function RankedLayers({ app, model: { ranking, state } }) {
   const { rows, done, total, error } = ranking ?? { rows: [], done: 0, total: 0, error: null };
   const list = useMemo(
@@ -181,31 +169,28 @@ export function RankedLayers({ app, model: { ranking, state } }) {
         const isFirst = i === 0 || groupOf(rows[i - 1]) !== group;
         return [
           isFirst && html`<li key=${group} class="rank-group" title=${what}>${text}</li>`,
-          html`<${Entry} key=${row.key} ...${{ app, row, layer: state.layer, rank: state.rank }} />`,
+          html`<${Entry} key=${row.key} ...${{ app, row, layer: state.layer }} />`,
         ];
       }),
-    [rows, state.layer, state.rank],
+    [rows, state.layer],
   );
   if (!ranking) return null;
   const progress = error?.message ?? (done < total ? `compared ${done} of ${total} layers …` : "");
   return html`
     <section class="ranked" aria-label="Layers by difference">
       <div class="row">
-        <h2>Layers by difference from A</h2>
-        <${Choice} label="Column that is compared with A"
-          options=${state.columns.map((_, i) => [i + 1, LETTERS[i + 1]])}
-          value=${state.rank} choose=${app.set("rank")} />
+        <h2>Layers by difference of B from A</h2>
         <span class="said" role="status">${progress}</span>
         <span class="space" />
-        <${Button} icon="close" label="Close the ranking" press=${() => app.update({ rank: 0 })} />
+        <${Button} icon="close" label="Close the ranking" press=${() => app.update({ rank: false })} />
       </div>
       <ol class="ranks">${list}</ol>
     </section>
   `;
 }
 
-/** @param {{app: App, row: Ranked, layer: string, rank: number}} props */
-function Entry({ app, row, layer, rank }) {
+/** @param {{app: App, row: Ranked, layer: string}} props */
+function Entry({ app, row, layer }) {
   const { key, match, difference } = row;
   const value = number(difference?.value ?? 0);
   const bad = difference?.nonfinite ?? 0;
@@ -226,20 +211,20 @@ function Entry({ app, row, layer, rank }) {
         <span class="rank-note">${notes.filter(Boolean).join("; ")}</span>
         <i class="rank-bar" aria-hidden="true" data-state=${bad ? "nonfinite" : null} title=${said}
           style=${{ "--share": String(bad || Math.min(1, share)) }} />
-        <span class="rank-value">${valueText(row, LETTERS[rank])}</span>
+        <span class="rank-value">${valueText(row)}</span>
       </button>
     </li>
   `;
 }
 
-/** @param {Ranked} row @param {string} letter of the ranked column */
-function valueText(row, letter) {
+/** @param {Ranked} row */
+function valueText(row) {
   const { difference } = row;
   if (!difference?.measure) return "–";
   if (difference.nonfinite) return `${percent(difference.nonfinite)} not finite`;
   if (groupOf(row) === "size") {
     const ratio = number(difference.ratio ?? NaN);
-    const [large, small] = ratio > 1 ? [letter, "A"] : ["A", letter];
+    const [large, small] = ratio > 1 ? ["B", "A"] : ["A", "B"];
     const times = 10 ** decades(row);
     return Number.isFinite(times) ? `${large} ${short(times, 2)} × ${small}` : `${small} is 0`;
   }

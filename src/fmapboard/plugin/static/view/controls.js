@@ -5,9 +5,11 @@ import { explanation } from "../model/terms.js";
 import { html, useLayoutEffect, useRef, useState } from "../vendor/preact_htm.js";
 import { useKeys } from "./hooks.js";
 
+/** @import {App} from "../app.js" */
 /** @import {Child} from "../vendor/preact_htm.js" */
+/** @import {IconName, OfSelect} from "./view.js" */
 
-const ICONS = Object.freeze({
+export const ICONS = Object.freeze({
   previous: "M11 3v10L4 8z",
   play: "M5 3v10l8-5z",
   pause: "M4 3h3v10H4zM9 3h3v10H9z",
@@ -21,8 +23,6 @@ const ICONS = Object.freeze({
   close:
     "M4.500 3.500L8 7l3.500-3.500 1 1L9 8l3.500 3.500-1 1L8 9l-3.500 3.500-1-1L7 8 3.500 4.500z",
 });
-
-/** @typedef {keyof typeof ICONS} IconName */
 
 /** Keys that change the step, unless a list is gone through with the keyboard. */
 export const STEP_KEY = /^(ArrowLeft|ArrowRight|Home|End)$/;
@@ -50,12 +50,18 @@ export function Button({ icon, text, label, keys, press, ...attributes }) {
   `;
 }
 
-/** What takes the value of a text field or slider when it changes. @param {(value: string) => void} use */
+/**
+ * What takes the value of a text field or slider when it changes.
+ * @param {(value: string) => void} use
+ */
 export function typed(use) {
   return (/** @type {{currentTarget: HTMLInputElement}} */ event) => use(event.currentTarget.value);
 }
 
-/** A button that stays pressed. @param {{text: string, isOn: boolean, press: () => void, [attribute: string]: unknown}} props */
+/**
+ * A button that stays pressed.
+ * @param {{text: string, isOn: boolean, press: () => void, [attribute: string]: unknown}} props
+ */
 export function Toggle({ text, isOn, press, ...attributes }) {
   const pressed = String(isOn);
   return html`
@@ -68,8 +74,8 @@ export function Toggle({ text, isOn, press, ...attributes }) {
 /**
  * A row of buttons, one of which is pressed.
  * @template {string} T
- * @param {{label: string, options: readonly (readonly [T, string, string?])[], value: T,
- *   choose: (value: T) => void, kind?: string}} props options are value, text, tooltip; a further class
+ * @param {{label: string, options: readonly (readonly [T, string, string?])[], value: T, choose:
+ *   (value: T) => void, kind?: string}} props options are value, text, tooltip; a further class
  */
 export function Segments({ label, options, value, choose, kind = "" }) {
   return html`
@@ -94,25 +100,25 @@ export function Segments({ label, options, value, choose, kind = "" }) {
  */
 export function Choice({ label, options, value, choose, terms = "", children }) {
   const byKeys = useRef(false);
-  /** @typedef {{currentTarget: HTMLSelectElement}} Of */
-  const pressed = (/** @type {Of} */ { currentTarget: select }, by = "pointer") => {
+  const pressed = (/** @type {OfSelect} */ { currentTarget: select }, by = "pointer") => {
     byKeys.current = by === "keys";
     if (by === "pointer") select.dataset.pointer = "true";
     else delete select.dataset.pointer;
   };
-  const chosen = (/** @type {Of} */ { currentTarget: select }) => {
+  const chosen = (/** @type {OfSelect} */ { currentTarget: select }) => {
     choose(options[select.selectedIndex][0]);
     if (byKeys.current) return; // whoever goes through the list with the keyboard stays in it
     select.blur(); // so that arrow keys change the step again
-    window.setTimeout(() => select.blur(), 0); // some browsers focus it once more on closing the list
+    // some browsers focus it once more on closing the list
+    window.setTimeout(() => select.blur(), 0);
   };
   return html`
     <span class="choice" title=${label}>
       ${children}
       <select aria-label=${label} ...${terms ? explanation(terms) : {}} value=${value ?? ""}
         onChange=${chosen} onPointerDown=${pressed}
-        onBlur=${(/** @type {Of} */ event) => pressed(event, "")}
-        onKeyDown=${(/** @type {KeyboardEvent & Of} */ event) => {
+        onBlur=${(/** @type {OfSelect} */ event) => pressed(event, "")}
+        onKeyDown=${(/** @type {KeyboardEvent & OfSelect} */ event) => {
           if (!byPointer(event.currentTarget) || !STEP_KEY.test(event.key)) pressed(event, "keys");
         }}>
         ${options.map(([id, text]) => html`<option key=${id} value=${id ?? ""}>${text}</option>`)}
@@ -121,7 +127,10 @@ export function Choice({ label, options, value, choose, terms = "", children }) 
   `;
 }
 
-/** What a button opens: Escape, a press elsewhere, and lost focus close it. `around` is for what holds both, `opener` for the button. */
+/**
+ * What a button opens: Escape, a press elsewhere, and lost focus close it. `around` is for what
+ * holds both, `opener` for the button.
+ */
 export function usePopover() {
   const [isOpen, open] = useState(false);
   const element = useRef(/** @type {HTMLElement|null} */ (null));
@@ -149,8 +158,8 @@ export function usePopover() {
 
 /**
  * A group of controls; `useFolding` makes it a menu where the row has no room for it.
- * @param {{label: string, what: string, folds: number, children?: Child}} props `what` is a tooltip,
- *   groups with small `folds` become menus first
+ * @param {{label: string, what: string, folds: number, children?: Child}} props `what` is a
+ *   tooltip, groups with small `folds` become menus first
  */
 export function Group({ label, what, folds, children }) {
   const { isOpen, around, opener } = usePopover();
@@ -177,7 +186,10 @@ export function Group({ label, what, folds, children }) {
 /** In a window of at most this width all groups are menus, CSS px, as in style.css. */
 export const SMALL = 900;
 
-/** Makes as many groups of a row into menus as it takes to fit. @param {{current: HTMLElement|null}} row */
+/**
+ * Makes as many groups of a row into menus as it takes to fit.
+ * @param {{current: HTMLElement|null}} row
+ */
 export function useFolding(row) {
   useLayoutEffect(() => {
     const { current: element } = row;
@@ -196,8 +208,8 @@ export function useFolding(row) {
       }
       watch.takeRecords();
     }
-    // Whatever a view shows, hides or fills changes the width that is needed; the texts of the step and of
-    // what is going on, which change all the time, make menus only where they do not fit.
+    // Whatever a view shows, hides or fills changes the width that is needed; the texts of the step
+    // and of what is going on, which change all the time, make menus only where they do not fit.
     const watch = new MutationObserver((changes) => {
       const isOfTexts = (/** @type {Node} */ node) =>
         (node instanceof HTMLElement ? node : node.parentElement)?.closest(".time, .said");
@@ -226,7 +238,7 @@ export function Labelled({ text, term, children }) {
   `;
 }
 
-/** The head of the open channel. @param {{app: import("../app.js").App, name: string, children?: Child}} props */
+/** The head of the open channel. @param {{app: App, name: string, children?: Child}} props */
 export function ChannelHead({ app, name, children }) {
   const move = (/** @type {number} */ by) => () => app.moveChannel(by);
   const close = () => app.update({ channel: null });

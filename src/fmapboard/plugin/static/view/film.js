@@ -2,9 +2,9 @@
 /** The film strip: chosen channels at all kept steps; a strip per column, below each other. */
 
 import { layerText } from "../model/compare.js";
-import { FilmSource } from "../model/film.js";
+import { FilmSource } from "../model/film_strips.js";
 import { FAR, isBeyond, keptUnit, onsets, stepsOf } from "../model/film_scale.js";
-import { changed as changedColumn, moved } from "../model/state.js";
+import { moved } from "../model/state.js";
 import { counted, deadWord, short, stepText, wordOf } from "../model/words.js";
 import { prepare, theme } from "../picture/canvas.js";
 import { positionText, valueText } from "../picture/captions.js";
@@ -19,11 +19,10 @@ import { useCanvas } from "./hooks.js";
 import { saveFilm } from "./save.js";
 
 /** @import {App} from "../app.js" */
-/** @import {Strip} from "../model/film.js" */
-/** @import {Model} from "../model/look.js" */
-/** @import {FilmLayout, FilmRequest} from "../picture/layouts.js" */
-
-/** @typedef {Pick<Strip, "history"|"steps"|"words"|"unit">} Steps */
+/** @import {Model, Onset, Strip} from "../model/model.js" */
+/** @import {FilmLayout} from "../picture/picture.js" */
+/** @import {MapsPicture} from "../server/server.js" */
+/** @import {PaneActs, ScreenRequest, Scrolled, Steps} from "./view.js" */
 
 /** Buttons of faults that are listed. */
 const MOST_ONSETS = 8;
@@ -36,7 +35,7 @@ export function goText(step, { steps, words }) {
   return `Go to ${wordOf(words, to)}, the ${which} kept one: ${word} has no pictures`;
 }
 
-/** Since when a channel has a fault. @param {import("../model/film_scale.js").Onset} of @param {Steps} strip */
+/** Since when a channel has a fault. @param {Onset} of @param {Steps} strip */
 export function onsetText({ channel, kind, word, step, after, count }, strip) {
   const all = counted(stepsOf(strip), keptUnit(strip));
   const name = `channel ${channel}: ${kind === "constant" ? kind : word}`;
@@ -86,8 +85,10 @@ export function scaleNote(strip) {
 }
 
 /**
- * Title of a film strip, its scale, its inputs, and since when its channels have faults; or why there is none.
- * @param {{app: App, strips: Strip[], missing: string[], why: string}} props `missing`: columns without strip
+ * Title of a film strip, its scale, its inputs, and since when its channels have faults; or why
+ * there is none.
+ * @param {{app: App, strips: Strip[], missing: string[], why: string}} props `missing`: columns
+ *   without strip
  */
 function FilmBar({ app, strips, missing, why }) {
   const [strip] = strips;
@@ -127,7 +128,11 @@ function FilmBar({ app, strips, missing, why }) {
   `;
 }
 
-/** A frame in words. @param {Strip} strip @param {number} i @param {number} channel @param {{u: number, v: number}|null} place */
+/**
+ * A frame in words.
+ * @param {Strip} strip @param {number} i @param {number} channel
+ * @param {{u: number, v: number}|null} place
+ */
 export function describe(strip, i, channel, place) {
   const name = `channel ${channel}`;
   if (!strip.hasMaps) return name;
@@ -144,15 +149,16 @@ export function describe(strip, i, channel, place) {
   const range = isFinite ? `${short(lo[channel])}…${short(hi[channel])}` : "";
   if (!place) return [name, range, word, far].filter(Boolean).join(" · ");
   const [y, x] = [Math.floor(place.v * planes.height), Math.floor(place.u * planes.width)];
-  const { block, layout } = /** @type {import("../server/answers.js").MapsPicture} */ (
-    pictureOf(frame.maps, strip.role)
-  );
+  const { block, layout } = /** @type {MapsPicture} */ (pictureOf(frame.maps, strip.role));
   const at = positionText(layout === "rows", block, y, x);
   const said = valueText(valueAt(planes, channel, y, x, lo[channel], hi[channel]));
   return [name, at, said, far].filter(Boolean).join(" · ");
 }
 
-/** Layout of a strip, as far as the size of its maps is known. @param {Model} model @param {Strip} of @param {ScreenRequest} request */
+/**
+ * Layout of a strip, as far as the size of its maps is known.
+ * @param {Model} model @param {Strip} of @param {ScreenRequest} request
+ */
 function layoutIn(model, of, request) {
   const known = of.steps.findIndex((_, i) => of.frame(i)?.side);
   const scene = model.scene?.kind === "maps" ? model.scene : null;
@@ -231,14 +237,15 @@ export function Film({ app, model }) {
   }
 
   /** Shows a step in the maps. @param {Strip} strip @param {number} i @param {number|null} row */
-  function open({ channels, steps, of: { place } }, i, row) {
+  function open({ channels, steps, of: { isOther } }, i, row) {
     const { state } = app;
     const channel = channels[row ?? 0] ?? null;
     const isNewest = i === steps.length - 1 && state.step === null;
-    const isPinned = place >= 0 && state.columns[place]?.step !== null;
-    const there = isPinned
-      ? { columns: changedColumn(state.columns, place, { step: steps[i] }) }
-      : { step: isNewest ? null : steps[i] };
+    const { compare } = state;
+    const there =
+      isOther && compare && compare.step !== null
+        ? { compare: { ...compare, step: steps[i] } }
+        : { step: isNewest ? null : steps[i] };
     app.update({ view: "maps", channel, ...there });
   }
 
@@ -287,20 +294,6 @@ export function Film({ app, model }) {
 }
 
 // One film strip on the page: its heading, the canvas that scrolls, and what is pointed at.
-
-/** @typedef {Pick<FilmRequest, "tile"|"windowWidth"|"windowHeight"|"ratio"|"wraps">} ScreenRequest */
-
-/**
- * `rest` is the part of the column of `step` that is scrolled away.
- * @typedef {{step: number, rest: number, row: number}} Scrolled
- */
-
-/**
- * What others do with a strip.
- * @typedef {{wanted: () => number[], pointedAt: () => ReturnType<typeof layouts.filmHit>,
- *   scrolledTo: () => Scrolled|null, follow: (to: Scrolled) => void, hasFocus: () => boolean,
- *   tile: () => number}} PaneActs
- */
 
 /** Columns that are loaded ahead on each side of the visible ones. */
 const AHEAD = 6;

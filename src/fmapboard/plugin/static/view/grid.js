@@ -17,17 +17,18 @@ import { html, useLayoutEffect, useRef, useState } from "../vendor/preact_htm.js
 import { ChannelHead, reveal } from "./controls.js";
 import { Painted, useCanvas } from "./hooks.js";
 
-/** @import {App, Model} from "../app.js" */
-/** @import {KernelCells} from "../model/kernel_scene.js" */
-/** @import {MapsScene, Part} from "../model/scene.js" */
-/** @import {Layout} from "../picture/layouts.js" */
+/** @import {App} from "../app.js" */
+/** @import {Difference, KernelCells, MapsScene, Model, Part} from "../model/model.js" */
+/** @import {Layout} from "../picture/picture.js" */
+/** @import {Hit} from "./view.js" */
 
 const HELP =
   "Channels of the layer. The up and down arrows move by a row, brackets by a channel, Enter opens a channel.";
 
 /**
  * `hovered` is the channel or plane under the pointer, `hover` says another one.
- * @param {{app: App, model: Model, hovered: number|null, hover: (channel: number|null) => void}} props
+ * @param {{app: App, model: Model, hovered: number|null, hover: (channel: number|null) => void}}
+ *   props
  */
 export function Grid({ app, model, hovered, hover }) {
   const { scene, state } = model;
@@ -97,7 +98,10 @@ export function Grid({ app, model, hovered, hover }) {
   useLayoutEffect(revealChannel, [state.layer, state.channel, state.sort]);
   useLayoutEffect(readOut, [model]);
 
-  /** Moves the selection by channels, or by rows of the grid. @param {number} by @param {boolean} rows */
+  /**
+   * Moves the selection by channels, or by rows of the grid.
+   * @param {number} by @param {boolean} rows
+   */
   function move(by, rows) {
     const all = kernels?.cells.map((plane) => weights.channelOf(kernels.of, plane)) ?? [];
     const outputs = [...new Set(all)].filter((each) => each >= 0).sort((a, b) => a - b);
@@ -154,7 +158,10 @@ export function Loading({ model: { stale, scene } }) {
   return html`<p class="loading" role="status" hidden=${!isOld}>${text}</p>`;
 }
 
-/** A channel, and its column if there are several. @param {MapsScene} scene @param {number} channel @param {Part} part */
+/**
+ * A channel, and its column if there are several.
+ * @param {MapsScene} scene @param {number} channel @param {Part} part
+ */
 function named(scene, channel, part) {
   return `channel ${channel}${scene.columns.length > 1 ? ` of ${partName(part)}` : ""}`;
 }
@@ -172,7 +179,10 @@ function spoken(
   return `${named(scene, channel, part)} · ${range}${fault ? ` · ${fault.word}` : ""}${sorted}`;
 }
 
-/** What is under the pointer. @param {MapsScene} scene @param {NonNullable<ReturnType<typeof hit>>} at */
+/**
+ * What is under the pointer.
+ * @param {MapsScene} scene @param {NonNullable<ReturnType<typeof hit>>} at
+ */
 function describe(scene, at) {
   const channel = scene.order[at.cell];
   const part = scene.parts[at.part];
@@ -184,7 +194,11 @@ function describe(scene, at) {
   return `${named(scene, channel, part)} · ${place} · ${reading(scene, part, channel, y, x)}`;
 }
 
-/** The value at a position. @param {MapsScene} scene @param {Part} part @param {number} channel @param {number} y @param {number} x */
+/**
+ * The value at a position.
+ * @param {MapsScene} scene @param {Part} part @param {number} channel @param {number} y
+ * @param {number} x
+ */
 export function reading(scene, part, channel, y, x) {
   const { side, difference: between } = columnOf(scene, part);
   if (!side) return "no picture";
@@ -201,9 +215,10 @@ export function reading(scene, part, channel, y, x) {
 
 // Kernels in words, and those of the open output channel enlarged, with their numbers.
 
-/** @typedef {ReturnType<typeof import("../picture/layouts.js").hit>} Hit */
-
-/** The kernel, position and weight under the pointer. @param {KernelCells} grid @param {NonNullable<Hit>} at */
+/**
+ * The kernel, position and weight under the pointer.
+ * @param {KernelCells} grid @param {NonNullable<Hit>} at
+ */
 function describeKernel(grid, at) {
   const { of } = grid;
   const plane = grid.cells[at.cell];
@@ -256,7 +271,7 @@ function Tiles({ grid, label, model, said }) {
   return html`<${Painted} role="img" aria-label=${label} paint=${paint} of=${[model]} onMouseMove=${point} onMouseLeave=${() => said("")} />`;
 }
 
-/** @param {{app: import("../app.js").App, model: Model}} props */
+/** @param {{app: App, model: Model}} props */
 export function ChannelKernels({ app, model }) {
   const { scene, state } = model;
   const [value, say] = useState("");
@@ -288,7 +303,10 @@ export function ChannelKernels({ app, model }) {
   `;
 }
 
-/** Said instead of kernels. @param {KernelCells} grid @param {number|null} channel @param {number} count of drawn kernels */
+/**
+ * Said instead of kernels.
+ * @param {KernelCells} grid @param {number|null} channel @param {number} count of drawn kernels
+ */
 function instead({ of }, channel, count) {
   if (of.rowOf !== null) {
     return "The weight has two axes, and its rows are no channels: the kernels are computed from it.";
@@ -303,13 +321,19 @@ function instead({ of }, channel, count) {
   );
 }
 
-/** @param {KernelCells} grid @param {number[]} planes of the channel @param {number} all kernels, drawn or not */
+/**
+ * @param {KernelCells} grid @param {number[]} planes of the channel
+ * @param {number} all kernels, drawn or not
+ */
 function numberRows({ sides }, planes, all) {
   const found = sides.map(({ kernels }) => kernels && weights.measured(kernels, planes));
   /** @param {string} text @param {string[]} cells */
   const row = (text, cells) =>
     html`<tr><th scope="row">${text}</th>${cells.map((cell) => html`<td>${cell}</td>`)}</tr>`;
-  /** @param {(of: ReturnType<typeof weights.measured>) => [number, number]} pick a number and its uncertainty */
+  /**
+   * @param {(of: ReturnType<typeof weights.measured>) => [number, number]} pick a number and its
+   *   uncertainty
+   */
   const numbers = (pick) =>
     found.map((of) => {
       const [value, unit] = of ? pick(of) : [NaN, 0];
@@ -331,7 +355,7 @@ function numberRows({ sides }, planes, all) {
   ];
 }
 
-/** 2-norm of a difference. @param {import("../model/value_scale.js").Difference|null} difference @param {number[]} planes */
+/** 2-norm of a difference. @param {Difference|null} difference @param {number[]} planes */
 function differenceNorm(difference, planes) {
   if (!difference) return "–";
   const size = difference.height * difference.width;

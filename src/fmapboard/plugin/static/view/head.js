@@ -15,8 +15,9 @@ import { indexOf } from "../server/steps.js";
 import { html, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact_htm.js";
 import { Painted } from "./hooks.js";
 
-/** @import {Model} from "../app.js" */
-/** @import {KernelsScene} from "../model/scene.js" */
+/** @import {KernelsScene, Model, Scene} from "../model/model.js" */
+/** @import {Layer} from "../server/server.js" */
+/** @import {BarFacts} from "./view.js" */
 
 /** @param {{picture: ImageBitmap, label: string, isOld?: boolean}} props */
 export function Thumbnail({ picture, label, isOld = false }) {
@@ -30,7 +31,9 @@ export function Thumbnail({ picture, label, isOld = false }) {
   `;
 }
 
-/** @param {{model: Model, hovered: number|null}} props `hovered` is the channel under the pointer */
+/**
+ * @param {{model: Model, hovered: number|null}} props `hovered` is the channel under the pointer
+ */
 export function Head({ model, hovered }) {
   const { layer, scene, steps, state, stepWords, input, hasInput, sides } = model;
   const last = useRef(/** @type {ImageBitmap|null} */ (null));
@@ -53,8 +56,8 @@ export function Head({ model, hovered }) {
 }
 
 /**
- * Facts about the layer and its picture. @param {import("../server/answers.js").Layer} layer
- * @param {import("../model/scene.js").Scene|null} scene @param {number|undefined} asked step
+ * Facts about the layer and its picture. @param {Layer} layer
+ * @param {Scene|null} scene @param {number|undefined} asked step
  * @param {Record<string, string>} words for steps
  */
 function described(layer, scene, asked, words) {
@@ -86,8 +89,6 @@ function described(layer, scene, asked, words) {
 }
 
 // The colour bars of kernels: of the weights, and of their differences.
-
-/** @typedef {{range: readonly [number, number], palette: string, title: string}} BarFacts */
 
 /** The bars of what is drawn. @param {KernelsScene} scene @returns {BarFacts[]} */
 export function kernelBars({ grid }) {
@@ -153,7 +154,10 @@ export function Bar({ range: [lo, hi], palette, title }) {
   `;
 }
 
-/** The bars of a scene, and of each column with a scale of its own. @param {Model} model @param {number|null} hovered channel */
+/**
+ * The bars of a scene, and of each column with a scale of its own.
+ * @param {Model} model @param {number|null} hovered channel
+ */
 function barsOf({ scene, state, sides }, hovered) {
   if (scene?.kind === "kernels") return kernelBars(scene);
   if (scene?.kind !== "maps") return [];
@@ -173,10 +177,8 @@ function barsOf({ scene, state, sides }, hovered) {
   });
   if (scene.parts.some(isDifference)) {
     const all = scene.columns.map((each) => each.question);
-    const names = scene.columns.flatMap(({ difference, question }) =>
-      difference ? [question ? sideName(question, all) : ""] : [],
-    );
-    const pair = `${sideName(scene.question, all)} − ${names.length > 1 ? "each other column" : names[0]}`;
+    const other = all[1] ? sideName(all[1], all) : "";
+    const pair = `${sideName(scene.question, all)} − ${other}`;
     const of = state.scale === "layer" ? "whole layer" : `channel ${c}`;
     const title = `${pair}, ${of}${INPUTS[sides?.inputs ?? ""] ?? ""}`;
     bars.push({ range: differenceRange(scene, c), palette: "signed", title });
@@ -192,7 +194,9 @@ const MARKS = [
   { name: "large", term: "large", kind: "edge", style: { borderColor: FAULT_COLOURS.large } },
 ];
 
-/** @param {{model: Model, hovered: number|null}} props `hovered` is the channel under the pointer */
+/**
+ * @param {{model: Model, hovered: number|null}} props `hovered` is the channel under the pointer
+ */
 export function Legend({ model, hovered }) {
   const { scene } = model;
   const maps = scene?.kind === "maps" ? scene : null;

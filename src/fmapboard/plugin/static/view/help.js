@@ -1,8 +1,9 @@
 // @ts-check
 /** Keyboard shortcuts, and the list of them and of the tab's terms that `?` opens. */
 
-import { ATTRIBUTION_KEYS, nextKind } from "../model/attribution.js";
-import { OVERVIEW_ACTS, inPalette, selected } from "../model/overview.js";
+import { ATTRIBUTION_KEYS, nextKind } from "../model/attribution_rows.js";
+import { OVERVIEW_ACTS } from "../model/overview_acts.js";
+import { inPalette, selected } from "../model/palette_choice.js";
 import { CHOICES, TILES } from "../model/state.js";
 import { GLOSSARY, termId, termName } from "../model/terms.js";
 import { html, useMemo, useRef } from "../vendor/preact_htm.js";
@@ -28,7 +29,7 @@ export const KEYS = Object.freeze([
   ["s", "scale per channel or per layer"],
   ["l", "lock the scale over steps"],
   ["r", "maps, inputs, gradients, kernels, attribution"],
-  ["d", "compare with another step, on or off; brings removed columns back"],
+  ["d", "compare with another step, on or off; brings a removed column back"],
   ["o", "lay the channel over the input image"],
   ["+ − 0", "larger tiles, smaller tiles, tiles that fit the window"],
   ["x", "point at a pixel: which channels respond there; the arrow keys move the point"],
@@ -37,12 +38,19 @@ export const KEYS = Object.freeze([
   ["?", "open or close this help"],
 ]);
 
-/** The value after `now`; after the last, the first. @template T @param {readonly T[]} among @param {T} now */
+/**
+ * The value after `now`; after the last, the first.
+ * @template T
+ * @param {readonly T[]} among @param {T} now
+ */
 export function next(among, now) {
   return among[(among.indexOf(now) + 1) % among.length];
 }
 
-/** The next larger or smaller tile size. @param {number} shown size on the screen, CSS px @param {number} by 1 or -1 */
+/**
+ * The next larger or smaller tile size.
+ * @param {number} shown size on the screen, CSS px @param {number} by 1 or -1
+ */
 export function nextTile(shown, by) {
   const sides = TILES.filter(Boolean);
   if (by > 0) return sides.find((side) => side > shown * 1.1) ?? sides[sides.length - 1];
@@ -128,7 +136,7 @@ const ACTS = Object.freeze({
   m: (app) => app.toggleFilm(),
   x: togglePoint,
   r: nextKind,
-  d: (app) => app.toggleColumns(),
+  d: (app) => app.toggleColumn(),
   o: (app) => app.toggleOverlay(),
   "+": resize(1),
   "=": resize(1),

@@ -3,6 +3,8 @@
 
 import { html, useLayoutEffect, useRef } from "../vendor/preact_htm.js";
 
+/** @import {Child} from "../vendor/preact_htm.js" */
+
 /**
  * A canvas that is painted again whenever an input has changed, without inputs always.
  * @param {(canvas: HTMLCanvasElement) => void} paint @param {readonly unknown[]} [inputs]
@@ -39,10 +41,10 @@ export function useKeys(type, act) {
 
 /**
  * What it contains, as it was when it was last `shown`: nothing before.
- * @param {{shown: boolean, children?: import("../vendor/preact_htm.js").Child}} props
+ * @param {{shown: boolean, children?: Child}} props
  */
 export function Kept({ shown, children }) {
-  const last = useRef(/** @type {import("../vendor/preact_htm.js").Child} */ (null));
+  const last = useRef(/** @type {Child} */ (null));
   if (shown) last.current = children;
   return last.current;
 }

@@ -9,10 +9,10 @@ import { within } from "../server/steps.js";
 import { html, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact_htm.js";
 import { Icon, reveal, typed } from "./controls.js";
 
-/** @import {App, Model} from "../app.js" */
-/** @import {Layer} from "../server/answers.js" */
-
-/** @typedef {Map<string, Overview>} Overviews by key of the layer */
+/** @import {App} from "../app.js" */
+/** @import {Model} from "../model/model.js" */
+/** @import {Layer, Maps, Overview} from "../server/server.js" */
+/** @import {ChangeOf, LayerHealth, Named, Overviews, Place, Row, RowProps} from "./view.js" */
 
 /** Height of a row and space above the first one, as in style.css, CSS px. */
 const [HEIGHT, PADDING] = [23, 4];
@@ -44,7 +44,10 @@ function severityIn(overview, layer) {
   return of ? severity(of) : 0;
 }
 
-/** @param {{app: App, model: Model, id: string, isShown: boolean, leave: (event: KeyboardEvent) => void}} props */
+/**
+ * @param {{app: App, model: Model, id: string, isShown: boolean, leave: (event: KeyboardEvent) =>
+ *   void}} props
+ */
 export function Layers({ app, model, id, isShown, leave }) {
   const { state, overview, overviewIsOld: isOld } = model;
   /** Ids of the groups that are folded. */
@@ -165,8 +168,6 @@ export function Layers({ app, model, id, isShown, leave }) {
   `;
 }
 
-/** @typedef {{row: Row, overview: Overviews, isFolded: boolean, attributes: object}} RowProps */
-
 /** @param {RowProps} props */
 function Group({ row, overview, isFolded, attributes }) {
   const worst = Math.max(0, ...row.layers.map((layer) => severityIn(overview, layer)));
@@ -224,8 +225,6 @@ function Strip({ of }) {
 
 // Says how much a layer or a channel has changed: of what, and since which step.
 
-/** @typedef {"maps"|"weights"} ChangeOf */
-
 /** @param {ChangeOf} of @param {number} change */
 function amount(of, change) {
   if (Number.isNaN(change)) return "non-finite";
@@ -242,7 +241,7 @@ export function layerChange(layer) {
   return weights ? `${text}; ${weights}` : text;
 }
 
-/** @param {import("../server/decode.js").Maps} maps @param {string} role @param {number} channel */
+/** @param {Maps} maps @param {string} role @param {number} channel */
 export function channelChange({ arrays, header }, role, channel) {
   const names = role === "feature_maps" ? [role, "weights"] : [role];
   const name = names.find((each) => arrays[`${each}.change`] && header.change_since);
@@ -258,15 +257,14 @@ export function channelChange({ arrays, header }, role, channel) {
 
 // A layer's state and numbers: they are its badge and its strip in the list of layers.
 
-/** @typedef {import("../server/health.js").Overview} Overview */
-/** @typedef {import("../server/answers.js").FaultName|"unreadable"|"fine"} FaultKind */
-/** @typedef {Fault & {text: string}} Health all numbers in words */
-
 /** The bar of the change is full at 1, and short at 10 to the power of minus this. */
 const DECADES = 4;
 
-/** A layer's state in two words. @param {Overview} of @param {boolean} follows an activation, whose dead channels these are */
-function fault(of, follows = true) {
+/**
+ * A layer's state in two words.
+ * @param {Overview} of @param {boolean} follows an activation, whose dead channels these are
+ */
+export function fault(of, follows = true) {
   if (of.error) return { severity: 1, badge: "unreadable", kind: "unreadable" };
   const kind = KINDS[of.code] ?? null;
   const severity = of.code === CODE.NONFINITE ? 3 : of.code >= SEVERE ? 2 : kind ? 1 : 0;
@@ -284,9 +282,7 @@ function fault(of, follows = true) {
   return { severity, badge: kind ? badges[kind] : "", kind: kind ?? "fine" };
 }
 
-/** @typedef {ReturnType<typeof fault>} Fault severity: 0 none, 1 minor, 2 major, 3 non-finite values */
-
-/** @param {Overview} of @param {Layer|undefined} layer @returns {Health} */
+/** @param {Overview} of @param {Layer|undefined} layer @returns {LayerHealth} */
 export function health(of, layer = undefined) {
   const said = fault(of, !layer || layer.activation !== null);
   const after = layer?.activation ? ` after its activation ${callText(layer.activation)}` : "";
@@ -321,7 +317,10 @@ export function severity(of) {
 /** Decades of the axis of ranges, from `10 ** -1` to `LARGE`. */
 const RANGE_DECADES = 5;
 
-/** A value on the axis of ranges, −1…1: ±1 at ±0.2, ±100 at ±0.6, `LARGE` at the end. @param {number} value */
+/**
+ * A value on the axis of ranges, −1…1: ±1 at ±0.2, ±100 at ±0.6, `LARGE` at the end.
+ * @param {number} value
+ */
 export function onRangeAxis(value) {
   if (Number.isNaN(value)) return 0;
   const size = Math.log10(1 + Math.abs(value) * 10) / RANGE_DECADES;
@@ -329,8 +328,9 @@ export function onRangeAxis(value) {
 }
 
 /**
- * Parts of the strip, each 0…1, and the largest magnitude. `changeState` says why the bar of the change is
- * empty although the layer may have changed. @param {Overview} of
+ * Parts of the strip, each 0…1, and the largest magnitude. `changeState` says why the bar of the
+ * change is empty although the layer may have changed.
+ * @param {Overview} of
  */
 export function strip(of) {
   const channels = Math.max(1, of.channels);
@@ -348,8 +348,6 @@ export function strip(of) {
 }
 
 // Rows of the list of layers: a tree in network order.
-
-/** @typedef {{kind: "group"|"layer", id: string, text: string, depth: number, layers: Layer[]}} Row with its layers */
 
 /** True if a layer has each word of the filter. @param {Layer} layer @param {string} filter */
 export function matches(layer, filter) {
@@ -376,9 +374,10 @@ function path(layer) {
   return layer.name ? [layer.name + OF_MODEL, ...parts] : parts;
 }
 
-/** @typedef {{layer: Layer, rest: string[]}} Named a layer, and the parts of its name below a group */
-
-/** Rows of a tree of names; a group with one child shares its row. @param {Layer[]} layers in network order */
+/**
+ * Rows of a tree of names; a group with one child shares its row.
+ * @param {Layer[]} layers in network order
+ */
 export function networkRows(layers) {
   /** @type {Row[]} */
   const rows = [];
@@ -392,9 +391,10 @@ const SMALL = 8;
 const isNumber = (/** @type {string} */ text) => /^\d+$/.test(text);
 
 /**
- * Appends the rows of what is in a group. @param {Named[]} all @param {string} id of the group
- * @param {string} name last part of it @param {string} prefix name of enclosing groups without a row
- * @param {number} depth @param {Row[]} rows
+ * Appends the rows of what is in a group.
+ * @param {Named[]} all @param {string} id of the group @param {string} name last part of it
+ * @param {string} prefix name of enclosing groups without a row @param {number} depth
+ * @param {Row[]} rows
  */
 function walk(all, id, name, prefix, depth, rows) {
   /** @type {Map<string, Named[]>} */
@@ -430,7 +430,10 @@ function walk(all, id, name, prefix, depth, rows) {
   }
 }
 
-/** Rows that are visible when some groups are folded. @param {Row[]} rows @param {ReadonlySet<string>} folded */
+/**
+ * Rows that are visible when some groups are folded.
+ * @param {Row[]} rows @param {ReadonlySet<string>} folded
+ */
 export function unfolded(rows, folded) {
   let hiddenBelow = Infinity;
   return rows.filter((row) => {
@@ -440,11 +443,16 @@ export function unfolded(rows, folded) {
   });
 }
 
-/** @typedef {{at: number, of: number}} Place place of a row among its siblings, from 1 */
-
-/** Places of rows among the children of the same group. @param {readonly Row[]} rows @returns {Place[]} */
+/**
+ * Places of rows among the children of the same group.
+ * @param {readonly Row[]} rows
+ * @returns {Place[]}
+ */
 export function places(rows) {
-  /** Number of siblings so far, by depth; shared by the places of all of them. @type {{of: number}[]} */
+  /**
+   * Number of siblings so far, by depth; shared by the places of all of them.
+   * @type {{of: number}[]}
+   */
   const open = [];
   const counted = rows.map(({ depth }) => {
     open.length = Math.min(open.length, depth + 1);

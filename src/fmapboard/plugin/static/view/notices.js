@@ -7,13 +7,15 @@ import { stepText } from "../model/words.js";
 import { indexOf, keptFrom } from "../server/steps.js";
 import { html } from "../vendor/preact_htm.js";
 
-/** @import {Model} from "../app.js" */
-/** @import {Layer} from "../server/answers.js" */
-/** @import {FirstFault as FirstNonfinite} from "../server/routes.js" */
+/** @import {App} from "../app.js" */
+/** @import {Model} from "../model/model.js" */
+/** @import {Layer} from "../server/server.js" */
+/** @import {ReportFacts} from "./view.js" */
 
 /**
- * The layer with pictures that is nearest: the one that the server names, or of a module the last one with
- * the longest common beginning of its name. @param {Layer[]} layers @param {FirstNonfinite} first
+ * The layer with pictures that is nearest: the one that the server names, or of a module the last
+ * one with the longest common beginning of its name.
+ * @param {Layer[]} layers @param {import("../server/routes.js").FirstFault} first
  */
 export function nearestLayer(layers, { name, label, shown_at }) {
   const named = layers.find((each) => each.key === shown_at);
@@ -30,8 +32,9 @@ export function nearestLayer(layers, { name, label, shown_at }) {
 }
 
 /**
- * Step and layer that the button leads to, without the one that is shown. @param {FirstNonfinite} first
- * @param {number} step @param {Layer|undefined} layer @param {{step: boolean, layer: boolean}} isThere
+ * Step and layer that the button leads to, without the one that is shown.
+ * @param {import("../server/routes.js").FirstFault} first @param {number} step
+ * @param {Layer|undefined} layer @param {{step: boolean, layer: boolean}} isThere
  */
 export function destination(first, step, layer, isThere) {
   const kept = step === first.step ? "" : ", the next kept one";
@@ -67,12 +70,15 @@ export function FirstFault({ model, visit }) {
   `;
 }
 
-/** A line that says something, if there is something to say. @param {{name: string, text: string}} props */
+/**
+ * A line that says something, if there is something to say.
+ * @param {{name: string, text: string}} props
+ */
 export function Notice({ name, text }) {
   return html`<p class=${name} role="status" hidden=${!text}>${text}</p>`;
 }
 
-/** The lines above the views. @param {{app: import("../app.js").App, model: Model}} props */
+/** The lines above the views. @param {{app: App, model: Model}} props */
 export function Notices({ app, model }) {
   const { isThere, arrived } = app.overview;
   const isLed = isThere && model.state.view === "maps";
@@ -94,8 +100,6 @@ const KEEP_MORE =
 
 // What a report says about itself: which images it shows, and what it leaves out.
 
-/** @typedef {{title: string, version: string, written: string, privacy: string, left_out: string[]}} ReportFacts */
-
 /** @param {{report: ReportFacts|null}} props null in TensorBoard */
 export function ReportNote({ report }) {
   if (!report) return null;
@@ -114,10 +118,12 @@ export function ReportNote({ report }) {
 
 // Instructions, shown while there are no feature maps.
 
-const CODE = `import fmapboard
-
-with fmapboard.watch(model, "runs/exp1", optimizer=optimizer, every=100):
-    train(...)`;
+const CODE = [
+  "import fmapboard",
+  "",
+  'with fmapboard.watch(model, "runs/exp1", optimizer=optimizer, every=100):',
+  "    train(...)",
+].join("\n");
 const SERVE =
   "Then point TensorBoard at the log directory; fmapboard serve also keeps enough steps in memory:";
 
@@ -131,7 +137,10 @@ function whereText({ isUnread, logdir }) {
     : "No run that TensorBoard reads holds records of fmapboard.";
 }
 
-/** @param {{model: Pick<Model, "isUnread"|"logdir"|"problem">, shown: boolean, reload: () => void}} props */
+/**
+ * @param {{model: Pick<Model, "isUnread"|"logdir"|"problem">, shown: boolean, reload: () => void}}
+ *   props
+ */
 export function Empty({ model, shown, reload }) {
   const { isUnread, problem } = model;
   return html`
@@ -155,7 +164,10 @@ export function Empty({ model, shown, reload }) {
   `;
 }
 
-/** What the order of channels, or the arrangement of kernels, means. @param {{model: Model}} props */
+/**
+ * What the order of channels, or the arrangement of kernels, means.
+ * @param {{model: Model}} props
+ */
 export function Order({ model: { scene } }) {
   const maps = scene?.kind === "maps" ? scene.sorting.meaning : "";
   return html`<${Notice} name="order" text=${scene?.kind === "kernels" ? kernelMeaning(scene) : maps} />`;

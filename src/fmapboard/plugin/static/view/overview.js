@@ -17,18 +17,17 @@ import { Kept, Painted } from "./hooks.js";
 import { MapTile } from "./point.js";
 import { ContactSheet, isShown } from "./sheet.js";
 
-/** @import {App, Model} from "../app.js" */
-/** @import {Front} from "../model/front.js" */
-/** @import {RunState, RunVerdict} from "../model/run_states.js" */
-/** @import {MapsScene} from "../model/scene.js" */
-/** @import {Health} from "../server/health.js" */
+/** @import {App} from "../app.js" */
+/** @import {Front, MapsScene, Model, RunState, RunVerdict, State} from "../model/model.js" */
+/** @import {Health} from "../server/server.js" */
 /** @import {Child} from "../vendor/preact_htm.js" */
+/** @import {FrontProps, RunAnswer} from "./view.js" */
 
 /** Smallest height of the map; a smaller window scrolls, CSS px. */
 const LEAST = 240;
 const MARGIN = 12;
 
-/** What is above the contact sheet or the map. @param {Props & {isSheet: boolean}} props */
+/** What is above the contact sheet or the map. @param {FrontProps & {isSheet: boolean}} props */
 function Above({ app, model, front, isSheet }) {
   const { health, lines, problem, run } = front;
   const isOpen = app.overview.isOpen && (lines.length > 0 || model.state.findings === "open");
@@ -81,7 +80,10 @@ export function Overview({ app, model }) {
   `;
 }
 
-/** The map of states, in what is left of the page. @param {{app: App, model: Model, health: Health}} props */
+/**
+ * The map of states, in what is left of the page.
+ * @param {{app: App, model: Model, health: Health}} props
+ */
 function States({ app, model, health }) {
   const room = useRef(/** @type {HTMLElement|null} */ (null));
   const [size, setSize] = useState({ width: 0, height: 0 });
@@ -107,7 +109,7 @@ export function hasPictures({ health }) {
   return Boolean(health?.layers.some(isShown));
 }
 
-/** True for the contact sheet, not the map of states. @param {Front} front @param {import("../model/state.js").State} state */
+/** True for the contact sheet, not the map of states. @param {Front} front @param {State} state */
 export function showsPictures(front, state) {
   if (!hasPictures(front)) return false;
   return state.front === "auto" ? fits(window.innerWidth - 2 * MARGIN) : state.front === "pictures";
@@ -116,7 +118,10 @@ export function showsPictures(front, state) {
 /** Of a frame in the legend, CSS px. */
 const BOX = { left: 4, top: 4, width: 8, height: 8 };
 
-/** What frames, empty cells and red steps mean. @param {{health: Health, begins: boolean, isDifference: boolean}} props */
+/**
+ * What frames, empty cells and red steps mean.
+ * @param {{health: Health, begins: boolean, isDifference: boolean}} props
+ */
 function Frames({ health, begins, isDifference }) {
   const present = Object.values(CODE).filter((code) => tableOf(health).present.has(code));
   const kinds = new Map(present.map((code) => [KINDS[code], code]));
@@ -159,8 +164,6 @@ function unmentioned({ health, answers, run }) {
 
 // How the runs are: a line on the shown one, a row per further run, and the list of findings.
 
-/** @typedef {{app: App, model: Model, front: Front}} Props */
-
 /** A message with the text between backticks as code. @param {string} message */
 function sentence(message) {
   return message
@@ -168,7 +171,10 @@ function sentence(message) {
     .map((part, i) => (i % 2 ? html`<code>${part}</code>` : part.replace(/(\d) %/g, "$1\u00a0%")));
 }
 
-/** The sign of a state; its word is for screen readers, if it is not written beside it. @param {{state: RunState, isBesideWord?: boolean}} props */
+/**
+ * The sign of a state; its word is for screen readers, if it is not written beside it.
+ * @param {{state: RunState, isBesideWord?: boolean}} props
+ */
 function Mark({ state, isBesideWord = false }) {
   const { sign, word, term } = RUN_STATES[state];
   const spoken = isBesideWord ? { "aria-hidden": "true" } : { role: "img", "aria-label": word };
@@ -187,7 +193,10 @@ function Name({ run, runs, end = "" }) {
   `;
 }
 
-/** How the shown run is, in one large line, and below it rows of the further runs. @param {Props} props */
+/**
+ * How the shown run is, in one large line, and below it rows of the further runs.
+ * @param {FrontProps} props
+ */
 export function Verdicts({ app, model, front }) {
   const { runs, stepWords } = model;
   const shown = front.verdicts.find(({ run }) => run === front.run);
@@ -242,7 +251,10 @@ function isQuiet(state) {
   return state === "not known" || state === "learns";
 }
 
-/** The word before the verdict; "" where there is no training that could learn. @param {RunState} state @param {Model} model */
+/**
+ * The word before the verdict; "" where there is no training that could learn.
+ * @param {RunState} state @param {Model} model
+ */
 function wordOfRun(state, { unread, stepWords }) {
   const isOfImages = kindOf(stepWords) === "image";
   const word = isOfImages && state === "not known" ? "" : RUN_STATES[state].word;
@@ -252,7 +264,10 @@ function wordOfRun(state, { unread, stepWords }) {
   return said && `${said}:`;
 }
 
-/** A row per further run, the worst first; runs that need no attention share one. @param {{app: App, runs: Model["runs"], others: RunVerdict[]}} props */
+/**
+ * A row per further run, the worst first; runs that need no attention share one.
+ * @param {{app: App, runs: Model["runs"], others: RunVerdict[]}} props
+ */
 function Others({ app, runs, others }) {
   const rows = rowsOf(others);
   const few = folded(rows);
@@ -313,7 +328,10 @@ export function awaitedText({ unread }, { awaited, verdicts, run }) {
   return [unreadText(unread), further].filter(Boolean).join(" · ");
 }
 
-/** @param {{scene: MapsScene, channel: number, palette: string, of: string, press: () => void}} props `of` names layer and step */
+/**
+ * @param {{scene: MapsScene, channel: number, palette: string, of: string, press: () => void}}
+ *   props `of` names layer and step
+ */
 function Tile({ of, press, ...tile }) {
   const fault = faultOf(tile.scene, "a", tile.channel);
   const label = `channel ${tile.channel} of ${of}${fault ? `: ${fault.word}` : ""}`;
@@ -325,7 +343,10 @@ function Tile({ of, press, ...tile }) {
   `;
 }
 
-/** What is wrong, one line per finding, each with pictures that show it. @param {Props} props */
+/**
+ * What is wrong, one line per finding, each with pictures that show it.
+ * @param {FrontProps} props
+ */
 export function Findings({ app, model, front }) {
   const { runs, state } = model;
   const isSeveral = front.chosen.length > 1;
@@ -379,12 +400,14 @@ export function Findings({ app, model, front }) {
   `;
 }
 
-/** What is said of runs without findings. @param {Front["answers"]} answers @param {(run: string) => Child} named */
+/**
+ * What is said of runs without findings.
+ * @param {Front["answers"]} answers @param {(run: string) => Child} named
+ */
 function quiet(answers, named) {
-  /** @typedef {Front["answers"][number]} Answer */
-  const isEmpty = (/** @type {Answer} */ { answer }) =>
+  const isEmpty = (/** @type {RunAnswer} */ { answer }) =>
     answer && !answer.findings.length && answer.unread === null;
-  const isStuck = (/** @type {Answer} */ { answer }) => answer?.line.state === "does not learn";
+  const isStuck = (/** @type {RunAnswer} */ { answer }) => answer?.line.state === "does not learn";
   const stuckFirst = [...answers].sort((a, b) => Number(isStuck(b)) - Number(isStuck(a)));
   const together = answers.filter((each) => isEmpty(each) && !isStuck(each));
   const runs = together.map(({ run, answer }, i) => [
@@ -392,7 +415,7 @@ function quiet(answers, named) {
     named(run),
     answer && scope(answer),
   ]);
-  const textOf = (/** @type {Answer} */ of) => {
+  const textOf = (/** @type {RunAnswer} */ of) => {
     const { answer, error } = of;
     if (error) return `findings cannot be read: ${error}`;
     if (!answer || (together.length > 1 && isEmpty(of))) return "";

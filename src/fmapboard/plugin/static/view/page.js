@@ -19,23 +19,8 @@ import { Overview } from "./overview.js";
 import { Pixel } from "./point.js";
 
 /** @import {App} from "../app.js" */
-/** @import {Model} from "../model/look.js" */
-
-/** @typedef {"layers"|"details"} Drawer */
-
-/**
- * What keys and other views do with the views on the page; each sets its own when it is drawn.
- * @typedef {{
- *   bar: {save: () => Promise<void>, again: () => void},
- *   help: {isOpen: () => boolean, close: () => void, toggle: () => void},
- *   layers: {move: (by: number) => void, fold: () => void, search: () => void},
- *   grid: {move: (by: number, rows: boolean) => void, shownTile: () => number},
- *   film: {move: (by: number) => void, save: (tell: (text: string) => void) => Promise<string>,
- *     enter: () => void, shownTile: () => number},
- *   overview: {search: () => void},
- *   cells?: {move: (rows: number, columns: number) => void, enter: () => void},
- * }} Acts
- */
+/** @import {Model} from "../model/model.js" */
+/** @import {Drawer} from "./view.js" */
 
 /**
  * In a small window, the list of layers and the details are drawers over the maps: a layer that is

@@ -13,8 +13,8 @@ import { Button } from "./controls.js";
 import { Painted } from "./hooks.js";
 
 /** @import {App} from "../app.js" */
-/** @import {MapsScene} from "../model/scene.js" */
-/** @import {Point} from "../model/state.js" */
+/** @import {MapsScene, Model, Point} from "../model/model.js" */
+/** @import {Child} from "../vendor/preact_htm.js" */
 
 /** Entries that are listed until all are asked for. */
 const FIRST = 24;
@@ -37,7 +37,10 @@ export const togglePoint = (app) =>
 /** @param {App} app */
 export const isPointing = (app) => Boolean(sceneOf(app) && app.state.pixel);
 
-/** Moves the point by cells of the layer's maps. @param {App} app @param {number} down @param {number} right */
+/**
+ * Moves the point by cells of the layer's maps.
+ * @param {App} app @param {number} down @param {number} right
+ */
 export function movePoint(app, down, right) {
   const [point, scene] = [app.state.pixel, sceneOf(app)];
   if (!point || !scene) return;
@@ -45,9 +48,9 @@ export function movePoint(app, down, right) {
   putPoint(app, movedPoint(point, height, width, down, right));
 }
 
-/** @param {{app: App, model: import("../model/look.js").Model}} props */
+/** @param {{app: App, model: Model}} props */
 export function Pixel({ app, model: { state, scene, stale } }) {
-  const shown = useRef(/** @type {import("../vendor/preact_htm.js").Child} */ (null));
+  const shown = useRef(/** @type {Child} */ (null));
   if (scene?.kind !== "maps") return null;
   const point = state.pixel;
   if (!point || !stale) {
@@ -115,7 +118,10 @@ function Input({ app, scene, point }) {
   `;
 }
 
-/** The channels of the layer. @param {{app: App, scene: MapsScene, point: Point, palette: string}} props */
+/**
+ * The channels of the layer.
+ * @param {{app: App, scene: MapsScene, point: Point, palette: string}} props
+ */
 function List({ app, scene, point, palette }) {
   const [isWhole, setWhole] = useState(false);
   return useMemo(() => {

@@ -9,7 +9,7 @@ import { within } from "../server/steps.js";
 import { html, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact_htm.js";
 import { Icon, typed, usePopover } from "./controls.js";
 
-/** @import {RunEntry} from "../server/routes.js" */
+/** @import {Chosen, Offer} from "./view.js" */
 
 /** Length of the end of a name that is always shown. */
 const END = 22;
@@ -33,14 +33,6 @@ const MOST = 100;
 /** How far a key moves in the list. @type {Readonly<Record<string, number>>} */
 const MOVES = Object.freeze({ ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10 });
 let pickers = 0;
-
-/**
- * `stateOf` is said behind the name of a run, `same` is the entry that means "the run of the main
- * column", for which `choose` gets "".
- * @typedef {{label: string, runs: readonly string[], chosen: string, same?: string,
- *   colourOf: (run: string) => string, stateOf?: (run: string) => string,
- *   choose: (run: string) => void}} Offer
- */
 
 /** @param {Offer} offer */
 export function RunPicker(offer) {
@@ -123,8 +115,6 @@ function Panel({ id, label, runs, chosen, colourOf, stateOf, same, choose, leave
 
 /** Check boxes in the list; the search finds the others. */
 const MOST_LISTED = 200;
-
-/** @typedef {{runs: readonly RunEntry[], chosen: readonly string[], choose: (runs: string[]) => void}} Chosen */
 
 /** `isChosen`: by the user. @param {Chosen & {isChosen: boolean}} props */
 export function RunChooser({ runs, chosen, isChosen, choose }) {

@@ -17,11 +17,10 @@ import { css, ramp } from "../server/palettes.js";
 import { captionTexts, controlText, effectText, headingText } from "./attribution.js";
 import { kernelBars } from "./head.js";
 
-/** @import {FilmSource, Strip} from "../model/film.js" */
-/** @import {Model} from "../model/look.js" */
-/** @import {MapsScene} from "../model/scene.js" */
-/** @import {FilmLayout} from "../picture/layouts.js" */
-/** @import {BarFacts} from "./head.js" */
+/** @import {FilmSource} from "../model/film_strips.js" */
+/** @import {MapsScene, Model, Strip, Tile} from "../model/model.js" */
+/** @import {FilmLayout} from "../picture/picture.js" */
+/** @import {Bar, BarFacts, ScreenRequest} from "./view.js" */
 
 /** Widths of a picture and of a film strip, and the margin, px. */
 const [WIDTH, FILM_WIDTH, MARGIN] = [1200, 2000, 10];
@@ -45,7 +44,10 @@ function blank(width, height) {
   const look = theme();
   context.fillStyle = look.background;
   context.fillRect(0, 0, width, height);
-  /** @param {string} text @param {number} left @param {number} y @param {string} colour @param {number} size of bold text, px */
+  /**
+   * @param {string} text @param {number} left @param {number} y @param {string} colour
+   * @param {number} size of bold text, px
+   */
   const say = (text, left, y, colour = look.muted, size = 0) => {
     context.font = size ? look.font.replace("13px", `600 ${size}px`) : look.font;
     write(context, text, left, y, colour, "left", Math.max(1, width - left - MARGIN));
@@ -56,13 +58,14 @@ function blank(width, height) {
 
 // All channels of a layer, or its kernels.
 
-/** Heights of the title, of a column's heading with its input image, of a note, and of the order, px. */
+/**
+ * Heights of the title, of a column's heading with its input image, of a note, and of the order,
+ * px.
+ */
 const [HEAD, COLUMN, INPUT, LINE, ORDER] = [64, 48, 40, 16, 18];
 const RAMP = 200;
 /** Height that a matrix of kernels about fits. */
 const WINDOW = 900;
-
-/** @typedef {{palette: string, text: string}} Bar */
 
 /** Offers the file for download. @param {Model} model @returns {Promise<string>} what happened */
 export async function savePicture(model) {
@@ -125,14 +128,15 @@ export async function savePicture(model) {
   return offer(canvas, name);
 }
 
-/** A colour bar for the maps and one for the difference. @param {MapsScene} scene @param {Model} model @returns {Bar[]} */
+/**
+ * A colour bar for the maps and one for the difference.
+ * @param {MapsScene} scene @param {Model} model
+ * @returns {Bar[]}
+ */
 function mapBars(scene, { state, sides }) {
   const { lo, hi } = scene.ranges;
   const several = scene.columns.filter(({ side }) => side).length;
-  const between =
-    several > 1 && !scene.ownScale
-      ? `the extremes of ${several > 2 ? "all" : "both"} maps`
-      : "its own extremes";
+  const between = several > 1 && !scene.ownScale ? "the extremes of both maps" : "its own extremes";
   const isOne = scene.wholeLayer && !scene.ownScale;
   const range = isOne ? `${short(lo[0])} … ${short(hi[0])}` : `each channel between ${between}`;
   const text = range + stepsText(scene.columns, state.locked);
@@ -147,7 +151,10 @@ function mapBars(scene, { state, sides }) {
   return [...bars, { palette: "signed", text: `difference${mixed}: ${differences}` }];
 }
 
-/** Colours of a bar; of RGB kernels three rows, in each of which the other two inputs are 0. @param {string} palette */
+/**
+ * Colours of a bar; of RGB kernels three rows, in each of which the other two inputs are 0.
+ * @param {string} palette
+ */
 function rampsOf(palette) {
   if (palette !== "rgb") return [ramp(palette, RAMP)];
   const greys = ramp("grey", RAMP).map(([grey]) => grey);
@@ -204,7 +211,7 @@ export async function saveAttribution({ state, attribution }) {
   return offer(canvas, `${run}_attribution_step${step}`);
 }
 
-/** Size of a picture in the file, px. @param {import("../model/attribution.js").Tile} tile */
+/** Size of a picture in the file, px. @param {Tile} tile */
 function sizeOf({ picture }) {
   if (!picture) return [SIDE, SIDE];
   const scale = SIDE / Math.max(picture.width, picture.height);
@@ -219,7 +226,8 @@ const FILM_HEAD = 56;
 /**
  * Offers the file for download: all strips, below each other.
  * @param {Model} model @param {Strip[]} strips at least one @param {FilmSource} source
- * @param {(of: Strip, how: import("./film.js").ScreenRequest) => FilmLayout} layout @param {(text: string) => void} tell progress
+ * @param {(of: Strip, how: ScreenRequest) => FilmLayout} layout
+ * @param {(text: string) => void} tell progress
  */
 export async function saveFilm({ state }, strips, source, layout, tell) {
   for (const strip of strips) await source.load(strip, [strip.current]); // the size of the maps

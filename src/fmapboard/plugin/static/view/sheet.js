@@ -14,21 +14,10 @@ import { reveal } from "./controls.js";
 import { Painted } from "./hooks.js";
 
 /** @import {App} from "../app.js" */
-/** @import {Front} from "../model/front.js" */
-/** @import {Box} from "../picture/canvas.js" */
-/** @import {SheetLayout} from "../picture/layouts.js" */
-/** @import {Pass} from "../server/cache.js" */
-/** @import {Health, HealthLayer, SheetInput, SheetPage} from "../server/health.js" */
-/** @import {Cell} from "./cells.js" */
-
-/**
- * What is laid out: layers, their indices in `health.layers`, their names, and the keys of each page.
- * @typedef {{health: Health, layers: HealthLayer[], indices: number[], names: string[],
- *   onsets: readonly number[], layout: SheetLayout, keys: string[][], key: string}} Sheet
- */
-
-/** @typedef {SheetPage|string|null} Page what has arrived: a page, or why there is none */
-/** @typedef {{sheet: Sheet, pages: Page[], input: SheetInput|null}} Drawn */
+/** @import {Front, Unit} from "../model/model.js" */
+/** @import {Box, SheetLayout} from "../picture/picture.js" */
+/** @import {Health, HealthLayer, Pass, SheetInput} from "../server/server.js" */
+/** @import {Cell, Drawn, Page, Sheet} from "./view.js" */
 
 /** Part of the page's height that is left for the rows: verdict and steps are above. */
 const ROOM = 0.85;
@@ -184,7 +173,10 @@ const NO_LAYOUT = { side: 0, names: 0, steps: [], rows: 1 };
 /** @param {Sheet|null} sheet */
 const unitOf = (sheet) => words.kindOf(sheet?.health.step_words);
 
-/** The input that all steps have. @param {{input: SheetInput, left: number, ratio: number}} props */
+/**
+ * The input that all steps have.
+ * @param {{input: SheetInput, left: number, ratio: number}} props
+ */
 function Corner({ input, left, ratio }) {
   const paint = (/** @type {HTMLCanvasElement} */ canvas) => {
     const context = prepare(canvas, input.width / ratio, input.height / ratio);
@@ -199,7 +191,7 @@ function Corner({ input, left, ratio }) {
 
 /**
  * The input of each step.
- * @param {{input: SheetInput, unit: words.Unit, pitch: number, ratio: number}} props
+ * @param {{input: SheetInput, unit: Unit, pitch: number, ratio: number}} props
  */
 function InputRow({ input, unit, pitch, ratio }) {
   const paint = (/** @type {HTMLCanvasElement} */ canvas) => {

@@ -11,20 +11,16 @@ import { mapsQuery } from "../server/source.js";
 import { indexOf } from "../server/steps.js";
 import * as api from "../server/api.js";
 
-/** @import {Layer} from "../server/answers.js" */
-/** @import {Cache, Pass} from "../server/cache.js" */
-/** @import {Model} from "./look.js" */
-/** @import {Question} from "./compare.js" */
-/** @import {State} from "./state.js" */
-
-/** @template T @typedef {import("../server/cache.js").Entry<T>} Entry */
-
-/** @typedef {{run: string, name: string, sample: number, step: number, ts: number}} InputQuestion */
+/** @import {Cache} from "../server/cache.js" */
+/** @import {Entry, Pass} from "../server/server.js" */
+/** @import {Source} from "../server/source.js" */
+/** @import {FilmColumn, Frame, InFilm, InputFrame, InputQuestion, Model} from "./model.js" */
+/** @import {Question, State, Strip} from "./model.js" */
 
 const INPUT_SIDE = 256;
 
 /** @param {Question} of @param {AbortSignal} signal */
-async function loadFrame(of, signal) {
+export async function loadFrame(of, signal) {
   const maps = await decodeMaps(
     await api.binary("maps", mapsQuery(of), signal),
     (role, sample) => role === "kernels" || (role === of.role && sample === of.sample),
@@ -35,16 +31,16 @@ async function loadFrame(of, signal) {
   return { maps, side: sideOf(maps, of.role, of.sample), kernels };
 }
 
-/** @typedef {Awaited<ReturnType<typeof loadFrame>>} Frame a layer at one step, with the planes of one role and sample only */
-
 /** What a frame or an input is kept under. @param {Question|InputQuestion} of */
 const keyOf = (of) => `film/${JSON.stringify(of)}`;
 
 /**
  * Requests answers, the most wanted first, and none of the others that this pass asked for.
- * @template {Question|InputQuestion} Q @template T
+ * @template {Question|InputQuestion} Q
+ * @template T
  * @param {Cache} cache @param {Pass} of @param {Q[]} questions
- * @param {(question: Q, signal: AbortSignal) => Promise<T>} load @param {(value: T) => number} bytes
+ * @param {(question: Q, signal: AbortSignal) => Promise<T>} load
+ * @param {(value: T) => number} bytes
  */
 function want(cache, of, questions, load, bytes) {
   cache.begin(of);
@@ -55,7 +51,7 @@ function want(cache, of, questions, load, bytes) {
 }
 
 /** @param {InputQuestion} of @param {AbortSignal} signal */
-async function loadInput(of, signal) {
+export async function loadInput(of, signal) {
   const whole = await api.picture("input", of, signal);
   const factor = Math.min(1, INPUT_SIDE / Math.max(whole.width, whole.height));
   const sides = [whole.width, whole.height].map((side) => Math.max(1, Math.round(side * factor)));
@@ -66,9 +62,10 @@ async function loadInput(of, signal) {
   return { picture, digest: found };
 }
 
-/** @typedef {Awaited<ReturnType<typeof loadInput>>} InputFrame the network's input at one step; equal pictures have equal digests */
-
-/** Two 32-bit hashes (FNV-1a, and a multiplicative one) and the size of a picture. @param {ImageData} image */
+/**
+ * Two 32-bit hashes (FNV-1a, and a multiplicative one) and the size of a picture.
+ * @param {ImageData} image
+ */
 export function digest({ data, width, height }) {
   let first = 0x811c9dc5;
   let second = 1;
@@ -82,41 +79,27 @@ export function digest({ data, width, height }) {
 // The film strips of the columns: the main one, and each that is not of the same maps.
 
 /**
- * What one strip is of: `letter` is "" if there is only one column, `step` null for the newest,
- * `place` that of the column in the state, -1 for the main one.
- * @typedef {{letter: string, text: string, run: string, layer: Layer, role: string, sample: number,
- *   step: number|null, place: number, history: import("./scene.js").History|null}} FilmColumn
+ * @param {Model} model
+ * @returns {{columns: FilmColumn[], notes: string[]}} `notes` say why a column has no strip
  */
-
-/** @param {Model} model @returns {{columns: FilmColumn[], notes: string[]}} `notes` say why a column has no strip */
-export function filmColumns({ state, layer, history, columns, filmHistories }) {
+export function filmColumns({ state, layer, history, columns: [other], filmHistories }) {
   if (!layer || layer.error || !layer.steps.length) return { columns: [], notes: [] };
   const { run, role, sample, step } = state;
-  const [letter, text] = [columns.length ? LETTERS[0] : "", placeText(run, role, sample)];
-  /** @type {FilmColumn[]} */
-  const found = [{ letter, text, run, layer, role, sample, step, place: -1, history }];
-  /** @type {string[]} */
-  const notes = [];
-  columns.forEach(({ question, match, column, why }, i) => {
-    const letter = LETTERS[i + 1];
-    if (!question || !match) {
-      if (why) notes.push(`${letter}: ${why}.`);
-      return;
-    }
-    const { run, key, role, sample } = question;
-    const isSame = (/** @type {FilmColumn} */ of) =>
-      of.run === run && of.layer.key === key && of.role === role && of.sample === sample;
-    const same = found.find(isSame);
-    if (same) {
-      notes.push(`${letter} is a step of the strip of ${same.letter}.`);
-      return;
-    }
-    const text = [placeText(run, role, sample), matchText(match)].filter(Boolean).join(" · ");
-    const place = state.columns.indexOf(column);
-    const of = { letter, text, run, layer: match.layer, role, sample, place };
-    found.push({ ...of, step: column.step ?? step, history: filmHistories[i] ?? null });
-  });
-  return { columns: found, notes };
+  const [letter, text] = [other ? LETTERS[0] : "", placeText(run, role, sample)];
+  /** @type {FilmColumn} */
+  const main = { letter, text, run, layer, role, sample, step, isOther: false, history };
+  if (!other) return { columns: [main], notes: [] };
+  const { question, match, column, why } = other;
+  if (!question || !match) return { columns: [main], notes: why ? [`B: ${why}.`] : [] };
+  const { run: otherRun, key, role: shown, sample: at } = question;
+  if (otherRun === run && key === layer.key && shown === role && at === sample) {
+    return { columns: [main], notes: ["B is a step of the strip of A."] };
+  }
+  const texts = [placeText(otherRun, shown, at), matchText(match)];
+  const of = { letter: LETTERS[1], text: texts.filter(Boolean).join(" · "), run: otherRun };
+  const what = { layer: match.layer, role: shown, sample: at, step: column.step ?? step };
+  const beside = { ...of, ...what, isOther: true, history: filmHistories[0] ?? null };
+  return { columns: [main, beside], notes: [] };
 }
 
 /** @param {string} run @param {string} role @param {number} sample */
@@ -131,12 +114,14 @@ function placeText(run, role, sample) {
 /** Roles of which a channel has a kernel of its own. */
 const WITH_KERNELS = new Set(["feature_maps", "gradients_of_maps", "kernels"]);
 
-/** @typedef {ReturnType<FilmSource["strip"]>} Strip a film, and what can be requested for it */
-
 /** @type {{frames: Question[], inputs: InputQuestion[]}} */
 const NOTHING = { frames: [], inputs: [] };
 
-/** Maps, kernels and inputs that columns need. @param {Strip} strip @param {number[]} columns @returns {typeof NOTHING} */
+/**
+ * Maps, kernels and inputs that columns need.
+ * @param {Strip} strip @param {number[]} columns
+ * @returns {typeof NOTHING}
+ */
 function questions(strip, columns) {
   const frames = new Map(columns.map((i) => [i, strip.question(i)]));
   for (const i of strip.hasKernels ? columns : []) {
@@ -149,7 +134,12 @@ function questions(strip, columns) {
   return { frames: [...frames.values()], inputs };
 }
 
-/** The first of each list, then the second of each, and so on. @template T @param {T[][]} lists @returns {T[]} */
+/**
+ * The first of each list, then the second of each, and so on.
+ * @template T
+ * @param {T[][]} lists
+ * @returns {T[]}
+ */
 function inTurn(lists) {
   const most = lists.reduce((longest, { length }) => Math.max(longest, length), 0);
   return Array.from({ length: most }, (_, i) =>
@@ -163,7 +153,7 @@ function drawnIn({ layer, role }) {
 }
 
 export class FilmSource {
-  /** @param {import("../server/source.js").Source} source @param {() => void} changed */
+  /** @param {Source} source @param {() => void} changed */
   constructor(source, changed) {
     this.source = source;
     this.cache = source.cache;
@@ -172,7 +162,10 @@ export class FilmSource {
     this.saved = NOTHING;
   }
 
-  /** The strips of all columns, the main one first; none while its layer is not known. @param {Model} model */
+  /**
+   * The strips of all columns, the main one first; none while its layer is not known.
+   * @param {Model} model
+   */
   strips(model) {
     const { columns, notes } = filmColumns(model);
     if (!columns.length) return { strips: [], notes };
@@ -187,7 +180,10 @@ export class FilmSource {
     return { strips, notes };
   }
 
-  /** @param {FilmColumn} of @param {FilmColumn[]} columns @param {number[]} chosen channels @param {State} state */
+  /**
+   * @param {FilmColumn} of @param {FilmColumn[]} columns @param {number[]} chosen channels
+   * @param {State} state
+   */
   strip(of, columns, chosen, state) {
     const channels = chosen.filter((channel) => channel < drawnIn(of));
     const { run, layer, role, sample, history } = of;
@@ -226,16 +222,20 @@ export class FilmSource {
       ...{ of, layer, role, channels, isLocked, how },
       /** The scale of all steps, null if each step has its own. */
       locked: locked?.ranges ?? null,
-      /** Steps with large values, and further ones by channel, which the locked scale leaves out. */
+      /**
+       * Steps with large values, and further ones by channel, which the locked scale leaves out.
+       */
       leftOut: locked?.leftOut ?? 0,
       beyond: locked?.beyond ?? /** @type {Map<number, number>} */ (new Map()),
-      /** Frames of the film outside of it. @type {import("./film_scale.js").InFilm} */
+      /** Frames of the film outside of it. @type {InFilm} */
       inFilm: locked?.inFilm ?? { leftOut: 0, beyond: new Map(), faulty: new Map() },
       /** Letters of the strips with this scale, "" for one alone. */
       sharing: alike.length > 1 ? alike.map(({ letter }) => letter).join(", ") : "",
       kernelPeak: isLocked ? kernels.peak : 0, // of all steps; 0 if each step has its own
       kernelsBeyond: isLocked && kernels.isPart,
-      /** Column of the first of the most severe faults while no step is chosen; else of the step. */
+      /**
+       * Column of the first of the most severe faults while no step is chosen; else of the step.
+       */
       opensAt: indexOf(steps, state.step === null && worst ? worst.step : of.step),
       steps,
       words,
@@ -262,7 +262,10 @@ export class FilmSource {
     };
   }
 
-  /** Requests what columns show, in this order. @param {{strip: Strip, columns: number[]}[]} wanted */
+  /**
+   * Requests what columns show, in this order.
+   * @param {{strip: Strip, columns: number[]}[]} wanted
+   */
   want(wanted) {
     const asked = wanted.map(({ strip, columns }) => questions(strip, columns));
     const frames = [...inTurn(asked.map((each) => each.frames)), ...this.saved.frames];
@@ -271,7 +274,10 @@ export class FilmSource {
     want(this.cache, this.inputs, inputs, loadInput, ({ picture: of }) => 4 * of.width * of.height);
   }
 
-  /** Loads what columns show, for a saved file; false if the strip was left. @param {Strip} strip @param {number[]} columns */
+  /**
+   * Loads what columns show, for a saved file; false if the strip was left.
+   * @param {Strip} strip @param {number[]} columns
+   */
   async load(strip, columns) {
     const asked = questions(strip, columns);
     this.saved = asked; // also asked for when the screen is drawn meanwhile

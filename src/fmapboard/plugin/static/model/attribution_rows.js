@@ -3,9 +3,10 @@
 
 import { indexOf } from "../server/steps.js";
 
-/** @import {AttributionSeries as Series} from "../server/routes.js" */
+/** @import {App} from "../app.js" */
+/** @import {AttributionSeries} from "../server/routes.js" */
 /** @import {Source} from "../server/source.js" */
-/** @import {State} from "./state.js" */
+/** @import {State} from "./model.js" */
 
 /** Keys that do something in this view. */
 export const ATTRIBUTION_KEYS = new Set(
@@ -31,8 +32,6 @@ export function attributionOf(source, state, step) {
   return { sample, samples: numbers.length, rows, loading };
 }
 
-/** @typedef {NonNullable<ReturnType<typeof attributionOf>>} Shown */
-
 /** @param {Source} source @param {string} run */
 function listedFor(source, run) {
   return source.json("attribution", { run }, { epoch: source.epoch });
@@ -44,16 +43,19 @@ export function hasNoAttribution(source, run) {
   return !loading && !value?.series.length;
 }
 
-/** @param {Source} source @param {string} run @param {Series} series @param {number|null} step */
-function row(source, run, series, step) {
+/**
+ * @param {Source} source @param {string} run @param {AttributionSeries} series
+ * @param {number|null} step
+ */
+export function row(source, run, series, step) {
   const now = tile(source, run, series, indexOf(series.steps, step));
   return { series, now, first: series.of === "score" ? null : tile(source, run, series, 0) };
 }
 
-/** @typedef {ReturnType<typeof row>} Row `first` is null where it would control nothing: scores of several images */
-
-/** @param {Source} source @param {string} run @param {Series} series @param {number} i */
-function tile(source, run, series, i) {
+/**
+ * @param {Source} source @param {string} run @param {AttributionSeries} series @param {number} i
+ */
+export function tile(source, run, series, i) {
   const [step, ts] = [series.steps[i], series.wall_times[i]];
   const query = { run, key: series.key, step, ts };
   const { value, error } = source.picture("attribution_picture", query);
@@ -61,9 +63,7 @@ function tile(source, run, series, i) {
   return { step, gradient: series.gradients[i] ?? null, picture: value ?? null, problem };
 }
 
-/** @typedef {ReturnType<typeof tile>} Tile a picture of a series; null until it has arrived */
-
-/** Shows the kind after the present one. @param {import("../app.js").App} app */
+/** Shows the kind after the present one. @param {App} app */
 export function nextKind(app) {
   const { state, model } = app;
   const kinds = [...(model?.layer?.roles ?? [state.role]), ...(model?.attribution ? [null] : [])];

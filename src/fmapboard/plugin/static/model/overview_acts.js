@@ -2,13 +2,12 @@
 /** Actions of the overview page: going to a layer and step, and back. */
 
 import { choosing, front, targetOf } from "./front.js";
-import { isOfDifferences, noteVerdict } from "./run_states.js";
+import { noteVerdict } from "./run_states.js";
 import { HealthSource, SheetSource } from "../server/health.js";
 
 /** @import {App} from "../app.js" */
-/** @import {Target} from "./front.js" */
-/** @import {RunVerdict} from "./run_states.js" */
-/** @import {Palette, State} from "./state.js" */
+/** @import {RunEntry} from "../server/routes.js" */
+/** @import {Act, RunVerdict, Target} from "./model.js" */
 
 export class Overview {
   /** @param {App} app */
@@ -37,7 +36,7 @@ export class Overview {
     }
   }
 
-  /** What the page shows now. @param {import("../server/routes.js").RunEntry[]} runs */
+  /** What the page shows now. @param {RunEntry[]} runs */
   look(runs) {
     const { app } = this;
     const shown = front(app.source, this, app.state, runs);
@@ -78,7 +77,10 @@ export class Overview {
     return Boolean(to && to.run === run && to.layer === layer && to.step === step);
   }
 
-  /** Shows the maps of a layer call; false if there are none. @param {Parameters<typeof targetOf>[1]} asked @param {number|null} channel */
+  /**
+   * Shows the maps of a layer call; false if there are none.
+   * @param {Parameters<typeof targetOf>[1]} asked @param {number|null} channel
+   */
   go(asked, channel = null) {
     const layers = this.app.source.layers(asked.run).value?.layers ?? [];
     const to = targetOf(layers, asked, this.app.report ? "the report" : "TensorBoard");
@@ -113,8 +115,6 @@ export class Overview {
   }
 }
 
-/** @typedef {(app: App, target: HTMLElement) => void|boolean} Act */
-
 /** @param {number} rows @param {number} columns @returns {Act} */
 function moving(rows, columns) {
   return (app, target) => {
@@ -144,76 +144,3 @@ export const OVERVIEW_ACTS = Object.freeze({
   v: (app) => app.overview.toggle(),
   "?": (app) => app.page.help.toggle(),
 });
-
-// The palette of what is shown: gradients have one of their own.
-
-/** The field of the state with the palette of its role: differences are signed too. @param {State} state */
-function field({ role, run }) {
-  return role === "gradients_of_maps" || isOfDifferences(run) ? "gradient_colours" : "colours";
-}
-
-/** The state with the palette to draw with as `colours`. @param {State} state @returns {State} */
-export function inPalette(state) {
-  return { ...state, colours: state[field(state)] };
-}
-
-/** What selects a palette for what is shown. @param {State} state @param {Palette} palette @returns {Partial<State>} */
-export function selected(state, palette) {
-  return { [field(state)]: palette };
-}
-
-// Which changes of the state the browser's Back button undoes.
-
-/** @typedef {"visit"|"walk"|"auto"} How a new entry, one shared with the next, or as `PLACE` says */
-
-/** Fields that make a new history entry; a change of step, channel or scale makes none. */
-const PLACE = Object.freeze(/** @type {const} */ (["view", "run", "layer"]));
-
-/** @param {State} a @param {State} b */
-function isSamePlace(a, b) {
-  return PLACE.every((field) => a[field] === b[field]);
-}
-
-export class Visits {
-  constructor() {
-    /** The next address that is written gets an entry of its own in the history. */
-    this.isNew = false;
-    this.isWalking = false;
-    /** Where the noted change began; null if it gets an entry wherever it ends. @type {State|null} */
-    this.from = null;
-  }
-
-  /**
-   * Notes a change; layers passed one after the other share one entry. True if the address of `before` must be
-   * written first: Back leads there. @param {State} before @param {State} after @param {How} how
-   */
-  note(before, after, how) {
-    if (how !== "visit" && isSamePlace(before, after)) return false;
-    const goesOn = how === "walk" && this.isWalking;
-    this.isWalking = how === "walk";
-    if (how === "visit") this.from = null;
-    if (goesOn || this.isNew) return false;
-    this.isNew = true;
-    this.from = how === "visit" ? null : before;
-    return true;
-  }
-
-  /**
-   * True once after a change that is a place of its own. Several keys can be pressed before the
-   * address is written: if they led back to where they began, that was none, and the next one is.
-   * @param {State} now the state whose address is written
-   */
-  take(now) {
-    const { isNew, from } = this;
-    this.isNew = false;
-    if (!isNew || !from || !isSamePlace(from, now)) return isNew;
-    this.isWalking = false;
-    return false;
-  }
-
-  /** Ends a walk: the browser has gone to another entry of its history. */
-  leave() {
-    this.isNew = false;
-    this.isWalking = false;
-  }
-}

@@ -1,0 +1,167 @@
+/** Types of the modules in `picture`. */
+
+import type { Point, StateMark, Theme } from "../model/model.js";
+
+/** CSS px. */
+export type Box = { left: number; top: number; width: number; height: number };
+
+/** That of the page, and the palette of maps. */
+export type Look = ReturnType<typeof import("./canvas.js").read> & { palette: string };
+
+/** Throws for a run that the page does not know. */
+export type Colours = (run: string) => string;
+
+/** Lengths are CSS px. */
+export type MapLayout = ReturnType<typeof import("./health_map.js").mapLayout>;
+
+/**
+ * The worst member of each cell, [rows, columns]: its code, the brightest level with that code,
+ * its index in [steps, layers].
+ */
+export type Binned = ReturnType<typeof import("./health_map.js").binned>;
+
+/** Device px per CSS px. */
+export type MapLook = ReturnType<typeof import("./canvas.js").theme> & {
+    theme: Theme;
+    ratio: number;
+};
+
+/**
+ * `severe` is the word of a layer's worst state, "" if it is not severe; `worst` the code of each
+ * layer.
+ */
+export type Names = {
+    layers: readonly string[];
+    steps: readonly number[];
+    severe: (layer: number) => string;
+    worst: Uint8Array;
+};
+
+/** Tiles in rows, 0 between them. */
+export type Block = Exclude<ReturnType<typeof import("./kernel_tiles.js").kernelBlock>, string>;
+
+/**
+ * Cells with `parts` tiles side by side, of maps of that many px; `tile` is the longer side of a
+ * tile in CSS px, 0 to about fit the window, `ratio` device px per CSS px. `rows`: sequences, each
+ * cell is one row of pixels; `numbered`: a number stands at each cell, below its caption or left
+ * of its row.
+ */
+export type LayoutRequest = {
+    count: number;
+    parts: number;
+    mapHeight: number;
+    mapWidth: number;
+    tile: number;
+    available: number;
+    windowHeight: number;
+    ratio: number;
+    rows?: boolean;
+    numbered?: boolean;
+};
+
+/**
+ * Lengths are CSS px; `factor` and `factorDown` are device px per map px. Cells fill lines, and
+ * `perBand` lines a band, of which `left` and `top` are the margins.
+ */
+export type Layout = {
+    count: number;
+    parts: number;
+    columns: number;
+    lines: number;
+    left: number;
+    top: number;
+    cellWidth: number;
+    cellHeight: number;
+    tileWidth: number;
+    tileHeight: number;
+    factor: number;
+    factorDown: number;
+    width: number;
+    height: number;
+    perBand: number;
+    bandHeight: number;
+    rows: boolean;
+};
+
+/** The visible part of what is laid out, CSS px. */
+export type Window = { top: number; left?: number; width: number; height: number };
+
+export type KernelRequest = Pick<LayoutRequest, "tile" | "available" | "windowHeight" | "ratio">;
+
+/**
+ * `count` steps of maps of that many px, a row per channel; `isSequence`: each map is one row of
+ * pixels; `tile` is the longer side of a tile in CSS px, 0 to about fit the window, `ratio` device
+ * px per CSS px; `wraps`: columns that the window has no place for are in further bands; without
+ * `hasMaps` only kernels are shown.
+ */
+export type FilmRequest = {
+    count: number;
+    rows: number;
+    mapHeight: number;
+    mapWidth: number;
+    isSequence: boolean;
+    tile: number;
+    windowWidth: number;
+    windowHeight: number;
+    ratio: number;
+    wraps?: boolean;
+    hasInput: boolean;
+    hasMaps: boolean;
+    hasKernels: boolean;
+};
+
+/** A line per channel, a column per step; below 1, `factor` shrinks the map. */
+export type FilmLayout = ReturnType<typeof import("./layouts.js").film>;
+
+/** Lengths are CSS px; `rows` are those of a page: a screenful, which is asked for at once. */
+export type SheetLayout = ReturnType<typeof import("./layouts.js").sheetLayout>;
+
+/** A text at a place, CSS px; `width` squeezes it. */
+export type Text = {
+    text: string;
+    x: number;
+    y: number;
+    colour: string;
+    align?: CanvasTextAlign;
+    width?: number | undefined;
+    isBold?: boolean;
+};
+
+/** A line around the box of a tile, or another one. */
+export type Outline = { colour: string; thick: number; away?: number; dash?: number[]; box?: Box };
+
+/**
+ * A picture and what belongs to it: `pixels` are drawn as blocks of `across` × `down` device px,
+ * an `image` in its size; `isCrossed` out without one; `hatch` is the colour of lines over it;
+ * `point` is looked at, in a map of some px.
+ */
+export type Tile = {
+    box: Box;
+    pixels?: Uint32Array;
+    width?: number;
+    across?: number;
+    down?: number;
+    image?: CanvasImageSource;
+    isSmooth?: boolean;
+    isCrossed?: boolean;
+    hatch?: string;
+    fault?: StateMark | null;
+    lines?: Outline[];
+    texts?: Text[];
+    marks?: { box: Box; colour: string }[];
+    point?: Point | null;
+    map?: { height: number; width: number } | null;
+};
+
+/** What does not scroll: it covers its box. */
+export type Fixed = { box: Box; draw: () => void };
+
+/**
+ * The visible part of a picture, CSS px, and channels: `chosen` are those of the film strip.
+ */
+export type Where = Window & {
+    ratio: number;
+    selected?: number | null;
+    hovered?: number | null;
+    chosen?: readonly number[];
+};

@@ -1,0 +1,188 @@
+/** Types of the modules in `view`. */
+
+import type { App } from "../app.js";
+import type { Front, Model, Series, Strip, Words } from "../model/model.js";
+import type { FilmRequest, SheetLayout } from "../picture/picture.js";
+import type { RunEntry } from "../server/routes.js";
+import type {
+    FaultName,
+    Health,
+    HealthLayer,
+    Layer,
+    Overview,
+    SheetInput,
+    SheetPage,
+} from "../server/server.js";
+
+export type ModelProps = { app: App; model: Model };
+
+/** `nothing`: there is no layer to show. */
+export type BarProps = ModelProps & {
+    nothing: boolean;
+    busy: boolean;
+    drawer: Drawer | null;
+    pull: (name: Drawer) => void;
+};
+
+/** Index of a layer, and of a step. */
+export type Cell = { row: number; column: number };
+
+export type Grid = { layers: readonly HealthLayer[]; steps: readonly number[]; run: string };
+
+/** `terms` of the glossary; `texts` with the colours of their lines, "" for none. */
+export type Facts = {
+    title: string;
+    terms: string;
+    texts: { text: string; colour: string }[];
+    tip?: string;
+    nonfinite?: boolean;
+    label: string;
+    paint: ((canvas: HTMLCanvasElement, width: number) => void) | null;
+};
+
+/**
+ * What all charts share: the slider's step, the first and last step, the steps of the columns, the
+ * series.
+ */
+export type At = {
+    step: number;
+    span: [number, number];
+    pinned: number[];
+    words: Words;
+    all: Series[];
+    runs: readonly RunEntry[];
+};
+
+export type IconName = keyof typeof import("./controls.js").ICONS;
+
+export type Steps = Pick<Strip, "history" | "steps" | "words" | "unit">;
+
+export type ScreenRequest = Pick<
+    FilmRequest,
+    "tile" | "windowWidth" | "windowHeight" | "ratio" | "wraps"
+>;
+
+/** `rest` is the part of the column of `step` that is scrolled away. */
+export type Scrolled = { step: number; rest: number; row: number };
+
+/** What others do with a strip. */
+export type PaneActs = {
+    wanted: () => number[];
+    pointedAt: () => ReturnType<typeof import("../picture/layouts.js").filmHit>;
+    scrolledTo: () => Scrolled | null;
+    follow: (to: Scrolled) => void;
+    hasFocus: () => boolean;
+    tile: () => number;
+};
+
+export type Hit = ReturnType<typeof import("../picture/layouts.js").hit>;
+
+export type BarFacts = { range: readonly [number, number]; palette: string; title: string };
+
+/** By key of the layer. */
+export type Overviews = Map<string, Overview>;
+
+export type RowProps = { row: Row; overview: Overviews; isFolded: boolean; attributes: object };
+
+export type ChangeOf = "maps" | "weights";
+
+export type FaultKind = FaultName | "unreadable" | "fine";
+
+/** All numbers in words. */
+export type LayerHealth = Fault & { text: string };
+
+/** Severity: 0 none, 1 minor, 2 major, 3 non-finite values. */
+export type Fault = ReturnType<typeof import("./layers.js").fault>;
+
+/** With its layers. */
+export type Row = {
+    kind: "group" | "layer";
+    id: string;
+    text: string;
+    depth: number;
+    layers: Layer[];
+};
+
+/** A layer, and the parts of its name below a group. */
+export type Named = { layer: Layer; rest: string[] };
+
+/** Place of a row among its siblings, from 1. */
+export type Place = { at: number; of: number };
+
+export type ReportFacts = {
+    title: string;
+    version: string;
+    written: string;
+    privacy: string;
+    left_out: string[];
+};
+
+export type FrontProps = { app: App; model: Model; front: Front };
+
+export type Drawer = "layers" | "details";
+
+/**
+ * What keys and other views do with the views on the page; each sets its own when it is drawn.
+ */
+export type Acts = {
+    bar: { save: () => Promise<void>; again: () => void };
+    help: { isOpen: () => boolean; close: () => void; toggle: () => void };
+    layers: { move: (by: number) => void; fold: () => void; search: () => void };
+    grid: { move: (by: number, rows: boolean) => void; shownTile: () => number };
+    film: {
+        move: (by: number) => void;
+        save: (tell: (text: string) => void) => Promise<string>;
+        enter: () => void;
+        shownTile: () => number;
+    };
+    overview: { search: () => void };
+    cells?: { move: (rows: number, columns: number) => void; enter: () => void };
+};
+
+/**
+ * `stateOf` is said behind the name of a run, `same` is the entry that means "the run of the main
+ * column", for which `choose` gets "".
+ */
+export type Offer = {
+    label: string;
+    runs: readonly string[];
+    chosen: string;
+    same?: string;
+    colourOf: (run: string) => string;
+    stateOf?: (run: string) => string;
+    choose: (run: string) => void;
+};
+
+export type Chosen = {
+    runs: readonly RunEntry[];
+    chosen: readonly string[];
+    choose: (runs: string[]) => void;
+};
+
+export type Bar = { palette: string; text: string };
+
+/**
+ * What is laid out: layers, their indices in `health.layers`, their names, and the keys of each
+ * page.
+ */
+export type Sheet = {
+    health: Health;
+    layers: HealthLayer[];
+    indices: number[];
+    names: string[];
+    onsets: readonly number[];
+    layout: SheetLayout;
+    keys: string[][];
+    key: string;
+};
+
+/** What has arrived: a page, or why there is none. */
+export type Page = SheetPage | string | null;
+
+export type Drawn = { sheet: Sheet; pages: Page[]; input: SheetInput | null };
+
+/** An event of a list. */
+export type OfSelect = { currentTarget: HTMLSelectElement };
+
+/** What is known of a run's findings. */
+export type RunAnswer = Front["answers"][number];
