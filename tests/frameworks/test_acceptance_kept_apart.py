@@ -73,7 +73,7 @@ def row(load: Any, version: str, held_out: float, end: float = 1.0, **values: An
         (0.27, 2.0, 0.2, (False, "held-out")),
         (math.nan, 0.0, 0.2, (True, "held-out")),
         (0.8, 1.95, 0.8, (True, "loss")),  # the right one gains nothing over the untrained one
-        (0.8, 1.5, 0.9, (False, "loss")),
+        (0.8, 1.85, 0.9, (False, "loss")),
         (0.8, math.nan, 0.9, (True, "loss")),
     ],
 )

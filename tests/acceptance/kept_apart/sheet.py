@@ -16,10 +16,11 @@ from pathlib import Path
 
 FAULTY_WORDS = ("named", "symptom", "wrong", "silent")
 HEALTHY_WORDS = ("quiet", "warned")
-MOST_CHARACTERS = 4000
+MOST_CHARACTERS = 7000
 """An answer is cut after these."""
 MOST_ALIKE = 3
 """Maximum number of lines of an answer that differ only in numbers."""
+MORE = "  … (more such lines)"
 HOW_TO_JUDGE = """\
 # What a tool said of trainings
 
@@ -106,7 +107,7 @@ def anonymous(text: str, names: Iterable[str], run: str = "") -> str:
 
 
 def _folded(lines: Iterable[str]) -> list[str]:
-    """The lines without those of which `MOST_ALIKE` that differ only in numbers stand before."""
+    """The lines, with `MORE` in place of those after `MOST_ALIKE` that differ only in numbers."""
     counts: Counter[str] = Counter()
     kept = []
     for line in lines:
@@ -114,8 +115,8 @@ def _folded(lines: Iterable[str]) -> list[str]:
         counts[alike] += 1
         if counts[alike] <= MOST_ALIKE:
             kept.append(line)
-        elif counts[alike] == MOST_ALIKE + 1:
-            kept.append(f"{line[: len(line) - len(line.lstrip())]}… (more such lines)")
+        elif kept[-1] != MORE:
+            kept.append(MORE)
     return kept
 
 
