@@ -34,20 +34,23 @@ function byHand(limit = 100) {
 }
 const turn = () => new Promise((done) => setImmediate(done));
 
-test("the least recently used answers are dropped above the limit, but not the newest", async () => {
-  const { cache, get, sent } = byHand();
-  for (const [i, key] of ["a", "b", "c"].entries()) {
-    get(key);
-    sent[i].answer(key);
+test(
+  "the least recently used answers are dropped above the limit, but not the " + "newest",
+  async () => {
+    const { cache, get, sent } = byHand();
+    for (const [i, key] of ["a", "b", "c"].entries()) {
+      get(key);
+      sent[i].answer(key);
+      await turn();
+      cache.peek("a");
+    }
+    assert.deepEqual([...cache.kept.keys()], ["c", "a"]);
+    get("huge", { bytes: () => 500 });
+    sent[3].answer(1);
     await turn();
-    cache.peek("a");
-  }
-  assert.deepEqual([...cache.kept.keys()], ["c", "a"]);
-  get("huge", { bytes: () => 500 });
-  sent[3].answer(1);
-  await turn();
-  assert.deepEqual([[...cache.kept.keys()], cache.bytes], [["huge"], 500]);
-});
+    assert.deepEqual([[...cache.kept.keys()], cache.bytes], [["huge"], 500]);
+  },
+);
 
 test("a key is requested once, however often it is read", async () => {
   const { get, sent, changes } = byHand();
@@ -83,20 +86,23 @@ test("a prefetch is not aborted, and is not waited for until it is needed", () =
   assert.equal(cache.left(), 1);
 });
 
-test("a reload returns the old answer until the new one arrives, and keeps it if that fails", async () => {
-  const { get, sent } = byHand();
-  get("a", { epoch: 1 });
-  sent[0].answer("old");
-  await turn();
-  assert.equal(get("a", { epoch: 2 }).value, "old");
-  sent[1].answer("new");
-  await turn();
-  assert.equal(get("a", { epoch: 2 }).value, "new");
-  get("a", { epoch: 3 });
-  sent[2].fail(new Error("away"));
-  await turn();
-  assert.equal(get("a", { epoch: 3 }).value, "new");
-});
+test(
+  "a reload returns the old answer until the new one arrives, and keeps it if that " + "fails",
+  async () => {
+    const { get, sent } = byHand();
+    get("a", { epoch: 1 });
+    sent[0].answer("old");
+    await turn();
+    assert.equal(get("a", { epoch: 2 }).value, "old");
+    sent[1].answer("new");
+    await turn();
+    assert.equal(get("a", { epoch: 2 }).value, "new");
+    get("a", { epoch: 3 });
+    sent[2].fail(new Error("away"));
+    await turn();
+    assert.equal(get("a", { epoch: 3 }).value, "new");
+  },
+);
 
 test("a pass sends few requests at a time, the most wanted first", async () => {
   const { cache, few, pass, sent, asked } = byHand();

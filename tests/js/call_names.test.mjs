@@ -8,25 +8,28 @@ import { withFeeders } from "../../src/fmapboard/plugin/static/server/api.js";
 import { counted, elided } from "../../src/fmapboard/plugin/static/model/words.js";
 import { callInGroup, callName } from "../../src/fmapboard/plugin/static/model/words.js";
 
-test("a later call of an activation says which layer it follows, if it follows one directly", () => {
-  const layer = (/** @type {string} */ label, /** @type {string|null} */ activation = null) =>
-    /** @type {any} */ ({ name: "", label, activation });
-  const layers = withFeeders([
-    layer("conv1", "act"),
-    layer("act"),
-    layer("conv2", "act.call2"),
-    layer("act.call2"),
-    layer("act.call3"),
-  ]);
-  assert.deepEqual(layers.map(callName), [
-    "conv1",
-    "act",
-    "conv2",
-    "act (call 2, behind conv2)",
-    "act (call 3)",
-  ]);
-  assert.equal(callName({ name: "gen", label: "up.call2" }), "gen: up (call 2)");
-});
+test(
+  "a later call of an activation says which layer it follows, if it follows one " + "directly",
+  () => {
+    const layer = (/** @type {string} */ label, /** @type {string|null} */ activation = null) =>
+      /** @type {any} */ ({ name: "", label, activation });
+    const layers = withFeeders([
+      layer("conv1", "act"),
+      layer("act"),
+      layer("conv2", "act.call2"),
+      layer("act.call2"),
+      layer("act.call3"),
+    ]);
+    assert.deepEqual(layers.map(callName), [
+      "conv1",
+      "act",
+      "conv2",
+      "act (call 2, behind conv2)",
+      "act (call 3)",
+    ]);
+    assert.equal(callName({ name: "gen", label: "up.call2" }), "gen: up (call 2)");
+  },
+);
 
 test("in a group of the list, the group is not named again", () => {
   const of = { label: "layer1.0.relu.call2", call: 2, behind: "layer1.0.conv2" };

@@ -118,12 +118,15 @@ test("ticks are round values, few, and inside the range", () => {
   assert.deepEqual(ticks(NaN, 1), []);
 });
 
-test("an axis is logarithmic if the positive values span more than 20-fold, without the zeros", () => {
-  assert.deepEqual(axisOf([[0, 1e-3, NaN], [5]]), { values: [1e-3, 5], log: true });
-  assert.deepEqual(axisOf([[0, 1], [20]]), { values: [0, 20], log: false });
-  assert.deepEqual(axisOf([[0, 0]], [1e-4, 4e-2]), { values: [1e-4, 4e-2], log: true });
-  assert.deepEqual(axisOf([[NaN]]), { values: [0, 1], log: false });
-});
+test(
+  "an axis is logarithmic if the positive values span more than 20-fold, without the " + "zeros",
+  () => {
+    assert.deepEqual(axisOf([[0, 1e-3, NaN], [5]]), { values: [1e-3, 5], log: true });
+    assert.deepEqual(axisOf([[0, 1], [20]]), { values: [0, 20], log: false });
+    assert.deepEqual(axisOf([[0, 0]], [1e-4, 4e-2]), { values: [1e-4, 4e-2], log: true });
+    assert.deepEqual(axisOf([[NaN]]), { values: [0, 1], log: false });
+  },
+);
 
 test("zeros are marked below the lower edge of a logarithmic axis, at their steps", () => {
   /** @type {number[]} */

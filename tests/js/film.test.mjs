@@ -79,14 +79,17 @@ test("channels move together, and none beyond the layer", () => {
   assert.deepEqual(moved([3, 19], 1, 20), [3, 19]);
 });
 
-test("the locked scale of a channel is that of its drawn maps over all steps, not of the batch", () => {
-  const { "feature_maps.code": _, ...arrays } = HISTORY.arrays;
-  const found = lockedRanges([{ ...HISTORY, arrays }], "feature_maps", [0, 1], CHANNEL);
-  assert.deepEqual([...(found?.ranges.lo ?? [])], [-3, 0]);
-  assert.deepEqual([...(found?.ranges.hi ?? [])], [5, 8]);
-  assert.equal(found?.leftOut, 0);
-  assert.equal(lockedRanges([HISTORY], "inputs", [0], CHANNEL), null);
-});
+test(
+  "the locked scale of a channel is that of its drawn maps over all steps, not of the " + "batch",
+  () => {
+    const { "feature_maps.code": _, ...arrays } = HISTORY.arrays;
+    const found = lockedRanges([{ ...HISTORY, arrays }], "feature_maps", [0, 1], CHANNEL);
+    assert.deepEqual([...(found?.ranges.lo ?? [])], [-3, 0]);
+    assert.deepEqual([...(found?.ranges.hi ?? [])], [5, 8]);
+    assert.equal(found?.leftOut, 0);
+    assert.equal(lockedRanges([HISTORY], "inputs", [0], CHANNEL), null);
+  },
+);
 
 test("steps with large values are left out of the locked scale, unless all have them", () => {
   const of = (/** @type {number[]} */ ...hi) => {
@@ -111,41 +114,44 @@ test("steps with large values are left out of the locked scale, unless all have 
   assert.deepEqual([all?.ranges.hi[0], all?.leftOut], [3e4, 0]);
 });
 
-test("a few steps far beyond the others are left out of a channel's locked scale and marked", () => {
-  assert.equal(farFrom([1, 2, 1, 50, 2, 1, 1, 1]), 50);
-  assert.equal(farFrom([1, 50, 500, 1, 2, 1, 1, 1]), 50); // two of eight
-  assert.equal(farFrom([1, 1, 1, 9, 1]), Infinity);
-  assert.equal(farFrom([1, 50, 50, 50, 1, 1]), Infinity); // half of them are no exception
-  assert.equal(farFrom([1, 50]), Infinity);
-  assert.equal(farFrom([NaN, 0, 3, 3, 40]), 40);
-  assert.equal(farFrom([1, 1, 1, 1, 1, 4, 16, 64, 256]), 16); // growing, without a gap
-  assert.equal(farFrom([1, 1, 1, 256, 256, 256]), Infinity);
-  const array = (/** @type {number[]} */ ...values) => ({
-    shape: [values.length / 2, 2],
-    values: Float32Array.from(values),
-  });
-  const lo = array(-1, 0, -80, 0, -1, 0, -1, 0);
-  const hi = array(1, 30, 2, 2, 1, 20, 3, 10);
-  const history = { steps: [0, 1, 2, 3], arrays: { "inputs.lo": lo, "inputs.hi": hi } };
-  const found = lockedRanges([history], "inputs", [0, 1], CHANNEL);
-  assert.deepEqual([...(found?.ranges.lo ?? [])], [-1, 0]);
-  assert.deepEqual([...(found?.ranges.hi ?? [])], [3, 30]);
-  assert.deepEqual([found?.leftOut, [...(found?.beyond ?? [])]], [0, [[0, 1]]]);
-  const film = { locked: found?.ranges ?? null, beyond: found?.beyond ?? new Map() };
-  const side = (/** @type {number} */ i) => ({
-    lo: lo.values.subarray(2 * i),
-    hi: hi.values.subarray(2 * i),
-  });
-  const marked = [0, 1, 2, 3].map((i) => [0, 1].map((c) => isBeyond(film, side(i), c)));
-  assert.deepEqual(marked, [
-    [false, false],
-    [true, false],
-    [false, false],
-    [false, false],
-  ]);
-  const layer = lockedRanges([history], "inputs", [0, 1], { ...CHANNEL, scale: "layer" });
-  assert.deepEqual([layer?.ranges.lo[0], layer?.ranges.hi[0]], [-80, 30]);
-});
+test(
+  "a few steps far beyond the others are left out of a channel's locked scale and " + "marked",
+  () => {
+    assert.equal(farFrom([1, 2, 1, 50, 2, 1, 1, 1]), 50);
+    assert.equal(farFrom([1, 50, 500, 1, 2, 1, 1, 1]), 50); // two of eight
+    assert.equal(farFrom([1, 1, 1, 9, 1]), Infinity);
+    assert.equal(farFrom([1, 50, 50, 50, 1, 1]), Infinity); // half of them are no exception
+    assert.equal(farFrom([1, 50]), Infinity);
+    assert.equal(farFrom([NaN, 0, 3, 3, 40]), 40);
+    assert.equal(farFrom([1, 1, 1, 1, 1, 4, 16, 64, 256]), 16); // growing, without a gap
+    assert.equal(farFrom([1, 1, 1, 256, 256, 256]), Infinity);
+    const array = (/** @type {number[]} */ ...values) => ({
+      shape: [values.length / 2, 2],
+      values: Float32Array.from(values),
+    });
+    const lo = array(-1, 0, -80, 0, -1, 0, -1, 0);
+    const hi = array(1, 30, 2, 2, 1, 20, 3, 10);
+    const history = { steps: [0, 1, 2, 3], arrays: { "inputs.lo": lo, "inputs.hi": hi } };
+    const found = lockedRanges([history], "inputs", [0, 1], CHANNEL);
+    assert.deepEqual([...(found?.ranges.lo ?? [])], [-1, 0]);
+    assert.deepEqual([...(found?.ranges.hi ?? [])], [3, 30]);
+    assert.deepEqual([found?.leftOut, [...(found?.beyond ?? [])]], [0, [[0, 1]]]);
+    const film = { locked: found?.ranges ?? null, beyond: found?.beyond ?? new Map() };
+    const side = (/** @type {number} */ i) => ({
+      lo: lo.values.subarray(2 * i),
+      hi: hi.values.subarray(2 * i),
+    });
+    const marked = [0, 1, 2, 3].map((i) => [0, 1].map((c) => isBeyond(film, side(i), c)));
+    assert.deepEqual(marked, [
+      [false, false],
+      [true, false],
+      [false, false],
+      [false, false],
+    ]);
+    const layer = lockedRanges([history], "inputs", [0, 1], { ...CHANNEL, scale: "layer" });
+    assert.deepEqual([layer?.ranges.lo[0], layer?.ranges.hi[0]], [-80, 30]);
+  },
+);
 
 test("frames in which a channel is dead, not finite or large do not set its locked scale", () => {
   const array = (/** @type {number[]} */ ...values) => ({
@@ -283,29 +289,32 @@ test("a point of the strip is a step, a channel, and a place in its map", () => 
   assert.equal(filmHit(of, of.left, 5)?.row, null);
 });
 
-test("a strip alone is wrapped to the window, with frames that let all bands be seen if possible", () => {
-  const of = filmLayout({ ...REQUEST, wraps: true });
-  assert.deepEqual([of.columns, of.bands], [8, 25]);
-  const { bandHeight: height, steps } = of;
-  const places = (/** @type {number} */ top, /** @type {number} */ high) =>
-    visibleSteps(of, { top, width: 1000, height: high });
-  assert.deepEqual(
-    places(height * 3 + 1, height),
-    [...Array(16).keys()].map((i) => 24 + i),
-  );
-  assert.deepEqual(places(height * 24, 5000), [192, 193, 194, 195, 196, 197, 198, 199]);
-  assert.equal(corner(of, 4 * 8).top, height + of.top, "four channels, then the next band");
-  assert.deepEqual([of.height, steps], [25 * height, 200]);
-  const y = height * 2 + of.top + of.cellHeight + 24;
-  const at = filmHit(of, of.left + 104 * 7 + 48, y);
-  assert.deepEqual(at, { column: 23, row: 1, u: 0.5, v: 0.25 });
-  assert.equal(filmHit(of, of.left + 104 * 8, y), null, "right of the last place");
-  const few = { ...REQUEST, wraps: true, rows: 1, tile: 0, count: 12, windowHeight: 700 };
-  const { columns, bands, tileWidth, height: whole } = filmLayout(few);
-  assert.deepEqual([columns, bands, tileWidth], [6, 2, 128]);
-  assert.ok(whole <= 700);
-  assert.equal(filmLayout({ ...few, count: 200 }).tileWidth, 96, "as without wrapping");
-});
+test(
+  "a strip alone is wrapped to the window, with frames that let all bands be seen if " + "possible",
+  () => {
+    const of = filmLayout({ ...REQUEST, wraps: true });
+    assert.deepEqual([of.columns, of.bands], [8, 25]);
+    const { bandHeight: height, steps } = of;
+    const places = (/** @type {number} */ top, /** @type {number} */ high) =>
+      visibleSteps(of, { top, width: 1000, height: high });
+    assert.deepEqual(
+      places(height * 3 + 1, height),
+      [...Array(16).keys()].map((i) => 24 + i),
+    );
+    assert.deepEqual(places(height * 24, 5000), [192, 193, 194, 195, 196, 197, 198, 199]);
+    assert.equal(corner(of, 4 * 8).top, height + of.top, "four channels, then the next band");
+    assert.deepEqual([of.height, steps], [25 * height, 200]);
+    const y = height * 2 + of.top + of.cellHeight + 24;
+    const at = filmHit(of, of.left + 104 * 7 + 48, y);
+    assert.deepEqual(at, { column: 23, row: 1, u: 0.5, v: 0.25 });
+    assert.equal(filmHit(of, of.left + 104 * 8, y), null, "right of the last place");
+    const few = { ...REQUEST, wraps: true, rows: 1, tile: 0, count: 12, windowHeight: 700 };
+    const { columns, bands, tileWidth, height: whole } = filmLayout(few);
+    assert.deepEqual([columns, bands, tileWidth], [6, 2, 128]);
+    assert.ok(whole <= 700);
+    assert.equal(filmLayout({ ...few, count: 200 }).tileWidth, 96, "as without wrapping");
+  },
+);
 
 test("a long sequence is shrunk, a map never", () => {
   const sequence = { ...REQUEST, isSequence: true, mapHeight: 1, mapWidth: 1000 };

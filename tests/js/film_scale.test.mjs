@@ -43,21 +43,24 @@ test("a report's colour bar counts the steps of the film, not all logged ones", 
   assert.deepEqual([found?.beyond.get(0), found?.inFilm.beyond.size], [1, 0]);
 });
 
-test("kernels of steps with large maps are left out of the locked scale, unless all have them", () => {
-  const { FINE, LARGE } = CODE;
-  const coded = (/** @type {number[]} */ ...values) => ({
-    steps: [0, 10, 20],
-    kernels: [0.5, 3e14, 2].map((peak, i) => ({ step: 10 * i, peak })),
-    arrays: { "feature_maps.code": { shape: [3, 2], values: Float32Array.from(values) } },
-  });
-  const usual = coded(FINE, FINE, FINE, LARGE, FINE, FINE);
-  const small = { ...usual, kernels: [{ step: 0, peak: 1 }] };
-  assert.deepEqual(kernelPeak([small]), { peak: 1, isPart: false });
-  assert.deepEqual(kernelPeak([usual]), { peak: 2, isPart: true });
-  assert.deepEqual(kernelPeak([usual, null, small]), { peak: 2, isPart: true });
-  assert.deepEqual(kernelPeak([coded(LARGE, 0, LARGE, 0, LARGE, 0)]), {
-    peak: 3e14,
-    isPart: false,
-  });
-  assert.deepEqual(kernelPeak([null]), { peak: 0, isPart: false });
-});
+test(
+  "kernels of steps with large maps are left out of the locked scale, unless all have " + "them",
+  () => {
+    const { FINE, LARGE } = CODE;
+    const coded = (/** @type {number[]} */ ...values) => ({
+      steps: [0, 10, 20],
+      kernels: [0.5, 3e14, 2].map((peak, i) => ({ step: 10 * i, peak })),
+      arrays: { "feature_maps.code": { shape: [3, 2], values: Float32Array.from(values) } },
+    });
+    const usual = coded(FINE, FINE, FINE, LARGE, FINE, FINE);
+    const small = { ...usual, kernels: [{ step: 0, peak: 1 }] };
+    assert.deepEqual(kernelPeak([small]), { peak: 1, isPart: false });
+    assert.deepEqual(kernelPeak([usual]), { peak: 2, isPart: true });
+    assert.deepEqual(kernelPeak([usual, null, small]), { peak: 2, isPart: true });
+    assert.deepEqual(kernelPeak([coded(LARGE, 0, LARGE, 0, LARGE, 0)]), {
+      peak: 3e14,
+      isPart: false,
+    });
+    assert.deepEqual(kernelPeak([null]), { peak: 0, isPart: false });
+  },
+);

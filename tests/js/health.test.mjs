@@ -298,17 +298,20 @@ test("chosen runs are those that exist, otherwise the newest and the current one
   assert.deepEqual(chosenRuns({ run: "r2", chosen: [] }, many), ["r2", ...newest]);
 });
 
-test("no more than 100 runs are chosen, and a run not shown is asked again every minute at most", () => {
-  const names = Array.from({ length: 300 }, (_, i) => `run${i}`);
-  const { chosen } = choosing({ run: "run0" }, names);
-  const runs = names.map((run) => ({ run, started: 0 }));
-  assert.equal(chosenRuns({ run: "run0", chosen }, runs).length, 100);
-  assert.equal(chosenRuns({ run: "run0", chosen: names }, runs).length, 100);
-  const source = new HealthSource(new Cache(() => {}));
-  const first = source.round(1, 0);
-  assert.equal(source.round(2, 59000), first);
-  assert.notEqual(source.round(2, 61000), first);
-});
+test(
+  "no more than 100 runs are chosen, and a run not shown is asked again every minute at " + "most",
+  () => {
+    const names = Array.from({ length: 300 }, (_, i) => `run${i}`);
+    const { chosen } = choosing({ run: "run0" }, names);
+    const runs = names.map((run) => ({ run, started: 0 }));
+    assert.equal(chosenRuns({ run: "run0", chosen }, runs).length, 100);
+    assert.equal(chosenRuns({ run: "run0", chosen: names }, runs).length, 100);
+    const source = new HealthSource(new Cache(() => {}));
+    const first = source.round(1, 0);
+    assert.equal(source.round(2, 59000), first);
+    assert.notEqual(source.round(2, 61000), first);
+  },
+);
 
 test("a layer without pictures leads to the nearest drawn one, and says so", () => {
   const layers = [{ ...LAYER, steps: [0, 10, 30] }];
@@ -324,13 +327,16 @@ test("a layer without pictures leads to the nearest drawn one, and says so", () 
   assert.equal(targetOf(layers, { ...RELU, shown_at: null, run: "a", step: 10 }, ""), null);
 });
 
-test("what was looked through is said with the number of logged steps, if some are not kept", () => {
-  assert.equal(scope({ layers: 20, steps: 35, written: 35 }), "20 layers × 35 steps");
-  assert.equal(
-    scope({ layers: 1, steps: 35, written: 90 }),
-    "1 layer × 35 steps (kept of 90 logged)",
-  );
-});
+test(
+  "what was looked through is said with the number of logged steps, if some are not " + "kept",
+  () => {
+    assert.equal(scope({ layers: 20, steps: 35, written: 35 }), "20 layers × 35 steps");
+    assert.equal(
+      scope({ layers: 1, steps: 35, written: 90 }),
+      "1 layer × 35 steps (kept of 90 logged)",
+    );
+  },
+);
 
 test("an answer is requested again when the run has new steps, not when they become known", () => {
   const source = new HealthSource(new Cache(() => {}));

@@ -143,18 +143,21 @@ test("a single input or output is a list, anything else a matrix", () => {
   assert.deepEqual([rows.columns, rows.down], [2, "outputs"]);
 });
 
-test("a matrix fits the window unless weights would be too small, and is hit where it is drawn", () => {
-  const request = { tile: 0, available: 800, windowHeight: 500, ratio: 1 };
-  const wide = kernelLayout(grid(64, 64), request);
-  assert.equal(wide.factor, 3);
-  assert.ok(wide.height > 500);
-  const small = kernelLayout(grid(8, 4), request);
-  assert.ok(small.factor > 3 && small.width <= 800 && small.height <= 500);
-  const { left, top } = corner(small, 13);
-  const at = hit(small, left + 1, top + small.tileHeight - 1);
-  assert.deepEqual(
-    [at?.cell, Math.floor((at?.v ?? 0) * 3), Math.floor((at?.u ?? 1) * 3)],
-    [13, 2, 0],
-  );
-  assert.equal(kernelLayout(grid(8, 4), { ...request, tile: 96 }).tileWidth, 96);
-});
+test(
+  "a matrix fits the window unless weights would be too small, and is hit where it is " + "drawn",
+  () => {
+    const request = { tile: 0, available: 800, windowHeight: 500, ratio: 1 };
+    const wide = kernelLayout(grid(64, 64), request);
+    assert.equal(wide.factor, 3);
+    assert.ok(wide.height > 500);
+    const small = kernelLayout(grid(8, 4), request);
+    assert.ok(small.factor > 3 && small.width <= 800 && small.height <= 500);
+    const { left, top } = corner(small, 13);
+    const at = hit(small, left + 1, top + small.tileHeight - 1);
+    assert.deepEqual(
+      [at?.cell, Math.floor((at?.v ?? 0) * 3), Math.floor((at?.u ?? 1) * 3)],
+      [13, 2, 0],
+    );
+    assert.equal(kernelLayout(grid(8, 4), { ...request, tile: 96 }).tileWidth, 96);
+  },
+);

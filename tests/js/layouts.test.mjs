@@ -37,24 +37,27 @@ test("a map larger than its tile is drawn 1:1, not shrunk", () => {
   assert.equal(layout({ ...REQUEST, mapWidth: 224, mapHeight: 224 }).factor, 1);
 });
 
-test("without a tile size, tiles fill the width, in as many columns as fill the window best", () => {
-  for (const mapWidth of [8, 14, 32, 64, 100]) {
-    for (const [count, parts] of [
-      [16, 1],
-      [64, 1],
-      [200, 1],
-      [16, 2],
-    ]) {
-      const of = layout({ ...REQUEST, count, parts, tile: 0, mapWidth, mapHeight: mapWidth });
-      if (of.factor < 2 || of.lines < 2) continue;
-      const gap = corner(of, 1).left - corner(of, 0, parts - 1).left - of.tileWidth;
-      assert.ok(gap >= 8 && gap <= 8 * (parts + 1) + 1, `${count} of ${mapWidth}: ${gap}`);
+test(
+  "without a tile size, tiles fill the width, in as many columns as fill the window " + "best",
+  () => {
+    for (const mapWidth of [8, 14, 32, 64, 100]) {
+      for (const [count, parts] of [
+        [16, 1],
+        [64, 1],
+        [200, 1],
+        [16, 2],
+      ]) {
+        const of = layout({ ...REQUEST, count, parts, tile: 0, mapWidth, mapHeight: mapWidth });
+        if (of.factor < 2 || of.lines < 2) continue;
+        const gap = corner(of, 1).left - corner(of, 0, parts - 1).left - of.tileWidth;
+        assert.ok(gap >= 8 && gap <= 8 * (parts + 1) + 1, `${count} of ${mapWidth}: ${gap}`);
+      }
     }
-  }
-  const few = layout({ ...REQUEST, count: 4, tile: 0 });
-  const many = layout({ ...REQUEST, count: 200, tile: 0 });
-  assert.ok(few.tileWidth > 2 * many.tileWidth && few.height <= 400);
-});
+    const few = layout({ ...REQUEST, count: 4, tile: 0 });
+    const many = layout({ ...REQUEST, count: 200, tile: 0 });
+    assert.ok(few.tileWidth > 2 * many.tileWidth && few.height <= 400);
+  },
+);
 
 test("several lines of tiles reach from one margin to the other", () => {
   for (const available of [500, 533, 571]) {

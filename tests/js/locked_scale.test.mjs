@@ -31,18 +31,21 @@ function column(letter, lo, hi, of) {
   );
 }
 
-test("a locked scale covers all kept steps of each column, whatever number of channels it has", () => {
-  const a = column("A", [0, 0], [1, 1], history(2, [0, -1, -5, 0], [1, 2, 3, 4]));
-  const b = column(
-    "B",
-    [0, 0, 0],
-    [1, 1, 9],
-    history(3, [0, 0, 0, -7, 0, 0], [1, 8, 99, 1, 1, 99]),
-  );
-  const { lo, hi } = sceneRanges(HOW, [a, b], 2);
-  assert.deepEqual([...lo], [-7, -1]);
-  assert.deepEqual([...hi], [3, 8]);
-});
+test(
+  "a locked scale covers all kept steps of each column, whatever number of channels it " + "has",
+  () => {
+    const a = column("A", [0, 0], [1, 1], history(2, [0, -1, -5, 0], [1, 2, 3, 4]));
+    const b = column(
+      "B",
+      [0, 0, 0],
+      [1, 1, 9],
+      history(3, [0, 0, 0, -7, 0, 0], [1, 8, 99, 1, 1, 99]),
+    );
+    const { lo, hi } = sceneRanges(HOW, [a, b], 2);
+    assert.deepEqual([...lo], [-7, -1]);
+    assert.deepEqual([...hi], [3, 8]);
+  },
+);
 
 test("a column whose kept steps are not known counts with its step, and that is said", () => {
   const a = column("A", [0], [1], history(1, [-1, -2], [1, 2]));

@@ -38,31 +38,34 @@ test("layers are ranked by difference, and never across measures", () => {
   assert.equal(groupOf(rows[2]), "none");
 });
 
-test("layers with far larger values on a side are ranked by how many times larger these are", () => {
-  const rows = [
-    row("10 times smaller", { value: 1.41, ratio: 0.1 }),
-    row("9 times larger", { value: 1.4, ratio: 9 }),
-    row("a million times larger", { value: 1.41, ratio: 1e6 }),
-    row("zeros beside values", { value: 1.41, ratio: "Infinity" }),
-    row("values beside zeros", { value: 1.41, ratio: 0 }),
-    row("zeros", { value: 0, ratio: null }),
-    row("statistics", { value: 1.41, ratio: 50, measure: "statistics" }),
-    row("some NaN", { value: 1.41, ratio: 50, nonfinite: 0.2 }),
-  ];
-  assert.deepEqual(
-    ranked(rows).map((each) => [each.key, groupOf(each)]),
-    [
-      ["some NaN", "nonfinite"],
-      ["zeros beside values", "size"],
-      ["values beside zeros", "size"],
-      ["a million times larger", "size"],
-      ["statistics", "size"],
-      ["10 times smaller", "size"],
-      ["9 times larger", "maps"],
-      ["zeros", "maps"],
-    ],
-  );
-});
+test(
+  "layers with far larger values on a side are ranked by how many times larger these " + "are",
+  () => {
+    const rows = [
+      row("10 times smaller", { value: 1.41, ratio: 0.1 }),
+      row("9 times larger", { value: 1.4, ratio: 9 }),
+      row("a million times larger", { value: 1.41, ratio: 1e6 }),
+      row("zeros beside values", { value: 1.41, ratio: "Infinity" }),
+      row("values beside zeros", { value: 1.41, ratio: 0 }),
+      row("zeros", { value: 0, ratio: null }),
+      row("statistics", { value: 1.41, ratio: 50, measure: "statistics" }),
+      row("some NaN", { value: 1.41, ratio: 50, nonfinite: 0.2 }),
+    ];
+    assert.deepEqual(
+      ranked(rows).map((each) => [each.key, groupOf(each)]),
+      [
+        ["some NaN", "nonfinite"],
+        ["zeros beside values", "size"],
+        ["values beside zeros", "size"],
+        ["a million times larger", "size"],
+        ["statistics", "size"],
+        ["10 times smaller", "size"],
+        ["9 times larger", "maps"],
+        ["zeros", "maps"],
+      ],
+    );
+  },
+);
 
 /** A cache that keeps what was asked for, and answers nothing. */
 function fakeSource() {

@@ -34,12 +34,15 @@ test("few layers fill the page, many stay recognizable, and all columns fit", ()
   }
 });
 
-test("a narrow page has four columns of at least the least size, a narrower one shows states", () => {
-  const narrow = sheetLayout({ ...page, width: 260, layers: 12, steps: range(10) });
-  assert.ok(fits(260));
-  assert.ok(narrow.side >= LEAST && narrow.steps.length >= 4);
-  assert.ok(!fits(200));
-});
+test(
+  "a narrow page has four columns of at least the least size, a narrower one shows " + "states",
+  () => {
+    const narrow = sheetLayout({ ...page, width: 260, layers: 12, steps: range(10) });
+    assert.ok(fits(260));
+    assert.ok(narrow.side >= LEAST && narrow.steps.length >= 4);
+    assert.ok(!fits(200));
+  },
+);
 
 test("steps are thinned evenly, with the first and the last", () => {
   assert.deepEqual(thinned(range(5), 9, []), range(5));

@@ -44,7 +44,8 @@ const exported = Object.entries(EXPORTED).flatMap(([module, names]) =>
 writeFileSync(
   join(FOLDER, "preact_htm.js"),
   `/*!
-Preact ${version("preact")} and htm ${version("htm")}, joined by tests/js/vendor.mjs from their npm packages.
+Preact ${version("preact")} and htm ${version("htm")}, joined by tests/js/vendor.mjs from \
+their npm packages.
 
 htm: Copyright 2018 Google Inc., licensed under the Apache License, Version 2.0 (LICENSE_htm.txt).
 

@@ -23,23 +23,29 @@ test("another page, run or layer is a place of its own; a step or a channel is n
   assert.equal(visits.take({ ...START, step: 3 }), true);
 });
 
-test("two changes before the address is written are one visit, which leaves the first place", () => {
-  const visits = new Visits();
-  const then = { ...START, layer: "x" };
-  assert.equal(visits.note(START, then, "auto"), true);
-  assert.equal(visits.note(then, { ...then, layer: "y" }, "auto"), false);
-  assert.equal(visits.take({ ...then, layer: "y" }), true);
-});
+test(
+  "two changes before the address is written are one visit, which leaves the first " + "place",
+  () => {
+    const visits = new Visits();
+    const then = { ...START, layer: "x" };
+    assert.equal(visits.note(START, then, "auto"), true);
+    assert.equal(visits.note(then, { ...then, layer: "y" }, "auto"), false);
+    assert.equal(visits.take({ ...then, layer: "y" }), true);
+  },
+);
 
-test("a walk back to its first place before the address is written is no visit, the next one is", () => {
-  const visits = new Visits();
-  const at = (/** @type {string} */ layer) => ({ ...START, layer });
-  visits.note(at("a"), at("b"), "walk");
-  visits.note(at("b"), at("a"), "walk");
-  assert.equal(visits.take(at("a")), false);
-  assert.equal(visits.note(at("a"), at("b"), "walk"), true);
-  assert.equal(visits.take(at("b")), true);
-});
+test(
+  "a walk back to its first place before the address is written is no visit, the next one " + "is",
+  () => {
+    const visits = new Visits();
+    const at = (/** @type {string} */ layer) => ({ ...START, layer });
+    visits.note(at("a"), at("b"), "walk");
+    visits.note(at("b"), at("a"), "walk");
+    assert.equal(visits.take(at("a")), false);
+    assert.equal(visits.note(at("a"), at("b"), "walk"), true);
+    assert.equal(visits.take(at("b")), true);
+  },
+);
 
 test("a walk that begins after the Back button is a visit of its own", () => {
   const visits = new Visits();

@@ -195,7 +195,8 @@ export class App {
     dataset.view = this.state.view;
     const shown = model.front ? model.front.ready && isUp : model.scene || !model.layers.length;
     const usable = model.problem || (model.listed && shown);
-    const ready = usable && (done || model.front); // the overview can be read before its findings' tiles
+    // The overview can be read before its findings' tiles.
+    const ready = usable && (done || model.front);
     dataset.busy = String(!done || this.isStarting);
     if (ready) dataset.ready = "true";
     else if (!usable) delete dataset.ready;

@@ -153,7 +153,9 @@ export function sorting(state, maps, question, history, channels) {
   if (!maps) return { ...plain, why: "" }; // it is being loaded
   const by = state.sort === "strength" ? byStrength : bySimilar;
   const found = by(maps, question, channels);
-  const why = `${state.sort}: no statistics of the channels are recorded, so they are in order of their index`;
+  const why =
+    `${state.sort}: no statistics of the channels are recorded, so they are in order ` +
+    `of their index`;
   return found ? completed(found, channels) : { ...plain, why };
 }
 
@@ -194,7 +196,8 @@ function byChange(role, history, layerChannels) {
     ? `${counted(at.length, "logged step")}, ${stepText(at[0])} to ${stepText(at[at.length - 1])}`
     : "no logged step";
   const amount = ofMaps
-    ? `how far the channel's ${named(role)} of the probe moved since the logged step before, in standard deviations (std) of the earlier ones`
+    ? `how far the channel's ${named(role)} of the probe moved since the logged step before, in ` +
+      `standard deviations (std) of the earlier ones`
     : "how far the channel's weights moved since the logged step before, in percent of their norm";
   const meaning = `Sorted by change, the largest first. Δ: ${amount}; mean over ${steps}.`;
   const shown = ofMaps ? values : values.map((value) => 100 * value);
@@ -246,7 +249,8 @@ function bySimilar(maps, { role, sample }, channels) {
   if (!found) return null;
   const order = found.order.filter((c) => c < channels);
   const meaning =
-    `Sorted by similarity of the ${named(role)} of sample ${sample} at step ${stepText(maps.step)}: ` +
+    `Sorted by similarity of the ${named(role)} of sample ${sample} at step ` +
+    `${stepText(maps.step)}: ` +
     "the strongest channel first, then the most similar one of those left. r: correlation with " +
     "the channel before, of maps shrunk to at most 8×8 px.";
   return { order, values: alongOrder(found, order), before: "r ", after: "", meaning };

@@ -70,7 +70,8 @@ export function middle(name, most) {
   const letters = Array.from(name);
   if (letters.length <= most) return name;
   const head = Math.max(1, Math.floor((most - 1) / 3));
-  return `${letters.slice(0, head).join("")}…${letters.slice(letters.length - (most - 1 - head)).join("")}`;
+  const tail = letters.slice(letters.length - (most - 1 - head));
+  return `${letters.slice(0, head).join("")}…${tail.join("")}`;
 }
 
 /**

@@ -268,7 +268,8 @@ export function targetOf(layers, { run, name, label, key, shown_at, step }, keep
   const notes = [];
   if (layer.key !== key && label) {
     notes.push(
-      `${callName({ name, label })} has no pictures: these are of ${callName(layer)}, the nearest drawn layer.`,
+      `${callName({ name, label })} has no pictures: these are of ${callName(layer)}, the ` +
+        `nearest drawn layer.`,
     );
   }
   if (kept !== step) {

@@ -204,7 +204,8 @@ export function kernelMeaning({ grid, question }) {
     `${count(of.inputs, of.allInputs, "inputs")}${of.transposed ? "" : grouped}.`;
   if (grid.colour) {
     return (
-      `${drawn} Red, green and blue are the weights of the three inputs: half bright (grey) is 0, ` +
+      `${drawn} Red, green and blue are the weights of the three inputs: half bright (grey) is ` +
+      `0, ` +
       `full ${short(grid.peak)}, none ${short(-grid.peak)}.${noise}`
     );
   }

@@ -63,7 +63,10 @@ function noteOf(a, b, between) {
   }
   const [mine, theirs] = [a.planes.channels, b.planes.channels];
   if (mine === theirs) return "";
-  return `${mine} and ${theirs} channels drawn: only the first ${Math.min(mine, theirs)} are compared`;
+  return (
+    `${mine} and ${theirs} channels drawn: only the first ${Math.min(mine, theirs)} are ` +
+    `compared`
+  );
 }
 
 /** Why a picture cannot be drawn, in words. @param {Maps} maps @param {Question} question */

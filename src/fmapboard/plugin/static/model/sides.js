@@ -22,7 +22,8 @@ const INPUTS = Object.freeze({
   ],
   unknown: [
     "input image not known",
-    "The input image of at least one side is not stored: whether both saw the same image is not known.",
+    "The input image of at least one side is not stored: whether both saw the same image is not " +
+      "known.",
   ],
   loading: ["", ""],
   same: ["", ""],
@@ -40,7 +41,8 @@ export function sidesOf(source, scene, drawn, headline) {
   const notes = [];
   if (headline !== undefined && question.step !== headline) {
     notes.push(
-      `The slider is at step ${stepText(headline)}; this picture is of step ${stepText(question.step)}.`,
+      `The slider is at step ${stepText(headline)}; this picture is of step ` +
+        `${stepText(question.step)}.`,
     );
   }
   if (!drawn.length && !notes.length) return null;

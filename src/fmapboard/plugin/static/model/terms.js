@@ -10,17 +10,23 @@ export const GLOSSARY = Object.freeze({
   attribution:
     "Where, in the input image, a larger activation lowers the loss of this training step.",
   patches:
-    "The parts of a folder of images that excite the channel most: the receptive fields of its largest values.",
+    "The parts of a folder of images that excite the channel most: the receptive fields of its " +
+    "largest values.",
   sample:
-    "The image whose maps are drawn, counted from 0 in the batch, or among the fixed images of probe=.",
+    "The image whose maps are drawn, counted from 0 in the batch, or among the fixed images of " +
+    "probe=.",
   scale:
-    "The values that get the first and the last colour: those of each channel, or of the whole layer.",
+    "The values that get the first and the last colour: those of each channel, or of the whole " +
+    "layer.",
   locked: "One scale for all steps: the same colour is the same value at every step.",
   colours: "The palette of the maps. Signed is centred on 0: blue below it, red above.",
-  sort: "The order of the channels. Channels in order of strength or similarity keep their places while the step changes.",
+  sort:
+    "The order of the channels. Channels in order of strength or similarity keep their " +
+    "places while the step changes.",
   tile: "The width of a channel's picture in CSS pixels. Auto fits the window.",
   compare:
-    "Shows up to three further steps, runs or samples, or the inputs or gradients, next to the first, or the differences.",
+    "Shows up to three further steps, runs or samples, or the inputs or gradients, next to the " +
+    "first, or the differences.",
   strength: "The root mean square of a channel's values over the whole batch.",
   similarity:
     "Channels with similar maps stand next to each other, beginning at the strongest one.",
@@ -38,21 +44,28 @@ export const GLOSSARY = Object.freeze({
   warning: "A finding that is wrong for certain, whatever the network, such as a NaN.",
   note: "A finding that is unusual, not certainly wrong: a number that healthy runs seldom have.",
   flagged:
-    "Layers with non-finite or large values, with at least 10 % dead or constant channels, or with weights that do not change.",
+    "Layers with non-finite or large values, with at least 10 % dead or constant channels, or " +
+    "with weights that do not change.",
   nonfinite: "NaN, +Inf or −Inf: not a number, or too large for the number format.",
   large: "A value of magnitude 10 000 or more.",
-  dead: "The activation is 0 for the whole batch, so that no gradient reaches the channel's weights.",
+  dead:
+    "The activation is 0 for the whole batch, so that no gradient reaches the channel's " +
+    "weights.",
   constant: "The channel has the same value at every position of its map.",
   range: "The smallest and the largest value.",
   std: "The standard deviation of the channel's values over the whole batch.",
   norm: "The 2-norm of the gradient of the loss with respect to a parameter of the layer.",
   ratio:
-    "How much one optimizer step changed a parameter: the 2-norm of the change divided by that of the parameter. ≈: estimated from a sample of a large parameter.",
+    "How much one optimizer step changed a parameter: the 2-norm of the change divided by that " +
+    "of the parameter. ≈: estimated from a sample of a large parameter.",
   histogram: "How often each value occurs, per step: the brighter, the more often.",
   batch: "Measured over all images of the batch and all positions of the map.",
   block:
-    "The square of positions that one stored pixel is the mean of, because the map was too large to store.",
-  kept: "TensorBoard holds a sample of the logged steps in memory: the first and the last always, others at random.",
+    "The square of positions that one stored pixel is the mean of, because the map was too " +
+    "large to store.",
+  kept:
+    "TensorBoard holds a sample of the logged steps in memory: the first and the last " +
+    "always, others at random.",
   live: "Asks for new steps every 10 seconds. It is on while the run is being written.",
 });
 

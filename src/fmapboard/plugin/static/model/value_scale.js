@@ -131,7 +131,9 @@ export function stepsText(columns, locked) {
   const open = shown.filter((_, i) => !kept[i]).map(({ letter }) => letter);
   if (open.length === shown.length) return ", only this step (the others are not known)";
   const counts = kept.filter(Boolean);
-  const over = `, over ${[...new Set(counts)].map(stepText).join(" and ")} logged step${Math.max(...counts) > 1 ? "s" : ""}`;
+  const over =
+    `, over ${[...new Set(counts)].map(stepText).join(" and ")} logged ` +
+    `step${Math.max(...counts) > 1 ? "s" : ""}`;
   return open.length ? `${over} (of ${open.join(", ")} only this one)` : over;
 }
 

@@ -21,7 +21,8 @@ const EFFECTS = Object.freeze({
     "Where it is bright, a larger activation of the layer lowers the loss here: LayerCAM of " +
     "attribution_loss on the probe in eval mode, relu(−∂L/∂A)·A summed over channels.",
   score:
-    "Where it is bright, a larger activation of the layer raises the score here, of the class that " +
+    "Where it is bright, a larger activation of the layer raises the score here, of the class " +
+    "that " +
     "target= names or else of each image's highest score: LayerCAM in eval mode, relu(∂y/∂A)·A " +
     "summed over channels.",
 });
@@ -156,7 +157,8 @@ function Picture({ row, tile }) {
   return html`
     <figure class=${picture ? null : "old"}>
       <${Painted} role="img" aria-label=${label} paint=${paint} of=${[shown]} />
-      <figcaption><span>${when}</span><span class="value">${(!picture && problem) || size}</span></figcaption>
+      <figcaption><span>${when}</span><span
+        class="value">${(!picture && problem) || size}</span></figcaption>
     </figure>
   `;
 }

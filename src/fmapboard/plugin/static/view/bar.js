@@ -60,7 +60,8 @@ function Run({ app, model: { runs, state } }) {
   if (runs.length >= MANY) {
     const names = runs.map(({ run }) => run);
     const chosen = state.run;
-    return html`<${RunPicker} label="Run" runs=${names} ...${{ chosen, colourOf, stateOf, choose }} />`;
+    return html`<${RunPicker} label="Run" runs=${names}
+      ...${{ chosen, colourOf, stateOf, choose }} />`;
   }
   const options = runs.map(({ run }) => [run, middle(runText(run), MOST_SHOWN) + stateOf(run)]);
   return html`
@@ -158,7 +159,9 @@ function Display({ app, model }) {
     ["strength", "similarity"].includes(state.sort) &&
     state.sort_step !== null &&
     state.sort_step !== app.shownStep();
-  const pinned = `The order is that of step ${state.sort_step}, and stays while steps change; take it from this step`;
+  const pinned =
+    `The order is that of step ${state.sort_step}, and stays while steps change; ` +
+    `take it from this step`;
   const isLocked = isFilm ? state.film_scale === "locked" : state.locked;
   const lock = () =>
     app.update(isFilm ? { film_scale: isLocked ? "step" : "locked" } : { locked: !isLocked });
@@ -197,7 +200,8 @@ function Display({ app, model }) {
               value=${state.sort} choose=${sort} />
             ${
               isMoved &&
-              html`<button type="button" class="again" title=${pinned} onClick=${() => sort(state.sort)}>
+              html`<button type="button" class="again" title=${pinned}
+                onClick=${() => sort(state.sort)}>
                 Re-sort
               </button>`
             }
@@ -277,7 +281,8 @@ function OverviewTools({ app, model, front }) {
     <${Button} text=${`Findings${number} ${isOpen ? "▴" : "▾"}`}
       label="List what was found, with pictures" aria-expanded=${String(isOpen)}
       press=${() => app.update({ findings: isOpen ? "closed" : "open" })} />
-    <${RunChooser} runs=${runs} chosen=${front.chosen} isChosen=${state.chosen.length > 0} choose=${(/** @type {string[]} */ of) => app.overview.choose(of)} />
+    <${RunChooser} runs=${runs} chosen=${front.chosen} isChosen=${state.chosen.length > 0}
+      choose=${(/** @type {string[]} */ of) => app.overview.choose(of)} />
     ${
       hasPictures(front) &&
       html`<${Segments} label="Layers over steps as" options=${FRONTS}
@@ -359,10 +364,15 @@ export function Bar({ app, model, nothing, busy, drawer, pull }) {
                 app.renewal.liveChosen = !app.renewal.live;
                 app.renewal.reload();
               }} ...${explanation("live")} />
-            <${Button} icon="reload" label="Look for new steps" press=${() => app.renewal.reload()} />`
+            <${Button} icon="reload" label="Look for new steps"
+              press=${() => app.renewal.reload()} />`
         }
         <${Button} icon="link" label="Copy a link to this view" press=${share} />
-        ${!isFront && html`<${Button} icon="save" label="Save the view as PNG" keys="p" press=${save} />`}
+        ${
+          !isFront &&
+          html`<${Button} icon="save" label="Save the view as PNG" keys="p"
+          press=${save} />`
+        }
         <${Button} text="?" label="Keys and terms" keys="?" press=${() => app.page.help.toggle()} />
       <//>
       ${drawerButton("details", "Details")}

@@ -159,13 +159,16 @@ export function HealthKey({ app, health, shade }) {
       context.fillRect(4 * level, 0, 4, 10);
     }
   };
+  const unknown = (/** @type {HTMLCanvasElement} */ canvas) =>
+    sample(canvas, states.CODE.FINE, name, true);
   return html`
     <div class="health-key">
       <ul class="states">
         ${codes.reverse().map(
           (code) => html`
             <li key=${code} title=${states.STATES[code].what}>
-              <${Painted} paint=${(/** @type {HTMLCanvasElement} */ of) => sample(of, code, name)} of=${when} />
+              <${Painted} paint=${(/** @type {HTMLCanvasElement} */ of) => sample(of, code, name)}
+                of=${when} />
               ${inWordsOf(states.STATES[code].word)}
             </li>
           `,
@@ -174,7 +177,7 @@ export function HealthKey({ app, health, shade }) {
           hasGaps &&
           html`<li key="" title=${DOTTED}>
             <${Painted}
-              paint=${(/** @type {HTMLCanvasElement} */ of) => sample(of, states.CODE.FINE, name, true)}
+              paint=${unknown}
               of=${when} />
             brightness not recorded
           </li>`

@@ -54,7 +54,8 @@ export function Channel({ app, model }) {
   return html`
     <section class="channel open" aria-label="Channel">
       <${ChannelHead} app=${app} name=${`Channel ${channel}`}>
-        <${Button} text="Film strip" label="This channel at all steps in a row" keys="m" press=${() => app.toggleFilm()} />
+        <${Button} text="Film strip" label="This channel at all steps in a row" keys="m"
+          press=${() => app.toggleFilm()} />
       <//>
       <div class="channel-body">
         <div class="pictures">
@@ -63,7 +64,8 @@ export function Channel({ app, model }) {
         ${scene.rows && html`<${Profile} colours=${ofColumns(scene, model.runs)} ...${of} />`}
         ${
           !scene.ownScale &&
-          html`<${Bar} range=${drawnRange(scene, channel)} palette=${state.colours} title=${drawnOf(scene, state)} />`
+          html`<${Bar} range=${drawnRange(scene, channel)} palette=${state.colours}
+            title=${drawnOf(scene, state)} />`
         }
         ${
           // A sequence cannot be laid over an image.
@@ -103,7 +105,11 @@ function Patches({ shown: { found, problem, channel, step } }) {
     <div data-part="patches">
       <h3>
         <span ...${explanation("patches")}>
-          ${crops.length && !(crops[0].value > 0) ? "Largest values, none above 0" : "Excited most by"}
+          ${
+            crops.length && !(crops[0].value > 0)
+              ? "Largest values, none above 0"
+              : "Excited " + "most by"
+          }
         </span>
         <span class="value">${header.images} images${each}, step ${step}</span>
       </h3>
@@ -277,7 +283,8 @@ function Numbers({ scene, channel }) {
   });
   const isOne = sides.length === 1;
   return html`
-    <table class="numbers" title="Over all images of the batch and all positions of the map, as measured in training">
+    <table class="numbers"
+      title="Over all images of the batch and all positions of the map, as measured in training">
       <tr>
         ${isOne ? html`<td />` : html`<td ...${batch}>whole batch</td>`}
         ${isOne ? html`<th scope="col" ...${batch}>whole batch</th>` : heads}
@@ -372,7 +379,8 @@ export function ChannelPicture({ app, model, scene, channel, part }) {
     : { range: drawnRange(scene, channel, i), palette: state.colours, title: partName(part) };
   return html`
     <figure>
-      <figcaption><span>${title}</span><span class="value" aria-live="polite">${value}</span></figcaption>
+      <figcaption><span>${title}</span><span class="value"
+        aria-live="polite">${value}</span></figcaption>
       <${Painted} role="img"
         aria-label=${`channel ${channel}, ${title || `step ${scene.question.step}`}`} paint=${paint}
         onMouseMove=${(/** @type {Parameters<typeof placeOf>[0]} */ event) => point(placeOf(event))}

@@ -100,7 +100,11 @@ function Side({ app, model, i, place }) {
         ${i > 0 && html`<${Controls} ...${{ app, model }} />`}
       </div>
       <div class="side-body">
-        ${of?.input && html`<${Thumbnail} picture=${of.input} label=${`network's input of ${of.text}`} />`}
+        ${
+          of?.input &&
+          html`<${Thumbnail} picture=${of.input}
+          label=${`network's input of ${of.text}`} />`
+        }
         <p class="place">${parts}</p>
       </div>
       <p class="match" hidden=${!of?.match}>${of?.match}</p>
@@ -145,15 +149,18 @@ const HEADINGS = Object.freeze({
   ],
   size: [
     "By how many times larger one column's values are: 10 times or more",
-    "ratio of the root mean squares; the difference relative to them is then about 1.41, whatever the maps show",
+    "ratio of the root mean squares; the difference relative to them is then about 1.41, " +
+      "whatever the maps show",
   ],
   maps: [
     "By the drawn maps, same input image",
-    "root mean square of the difference, relative to that of the maps: 0 the same, 1.41 unrelated, 2 opposite",
+    "root mean square of the difference, relative to that of the maps: 0 the same, 1.41 " +
+      "unrelated, 2 opposite",
   ],
   statistics: [
     "By the statistics of the batch, because the inputs or sizes differ",
-    "root mean square of the differences of the channels' means and standard deviations, relative to these",
+    "root mean square of the differences of the channels' means and standard deviations, " +
+      "relative to these",
   ],
   none: ["Not compared", ""],
 });
@@ -182,7 +189,8 @@ export function RankedLayers({ app, model: { ranking, state } }) {
         <h2>Layers by difference of B from A</h2>
         <span class="said" role="status">${progress}</span>
         <span class="space" />
-        <${Button} icon="close" label="Close the ranking" press=${() => app.update({ rank: false })} />
+        <${Button} icon="close" label="Close the ranking"
+          press=${() => app.update({ rank: false })} />
       </div>
       <ol class="ranks">${list}</ol>
     </section>

@@ -53,7 +53,10 @@ export function inputNote({ steps, unit, hasInput, change }) {
   const changes = steps.map((_, i) => change(i));
   const compared = changes.filter((each) => each === "same").length;
   if (changes.includes("different")) {
-    return "Frames marked ≠ have another input than the step before: their changes are not the network's alone.";
+    return (
+      "Frames marked ≠ have another input than the step before: their changes are not the " +
+      "network's alone."
+    );
   }
   if (!compared) return "";
   const rest = compared === steps.length - 1 ? "" : " loaded so far";
@@ -78,7 +81,9 @@ export function scaleNote(strip) {
     far ? `frames marked ▲, which exceed the others ${FAR}-fold` : "",
     strip.kernelsBeyond ? `kernels of ${unit}s with large maps` : "",
   ].filter(Boolean);
-  const over = `all ${sharing ? "" : `${stepsOf(strip)} `}${keptUnit(strip)}s${sharing && ` of ${sharing}`}`;
+  const over = `all ${sharing ? "" : `${stepsOf(strip)} `}${keptUnit(strip)}s${
+    sharing && ` of ` + `${sharing}`
+  }`;
   const said = hasMaps ? `: ${ranges.join("; ")}` : "";
   const without = ` Without ${leftOut.join(", ")}: there, colours stop at both ends.`;
   return `Scale locked over ${over}${said}.${leftOut.length ? without : ""}`;
@@ -106,17 +111,23 @@ function FilmBar({ app, strips, missing, why }) {
       <div class="title">
         <h1>Film strip of ${layerText(layer.key)}</h1>
         <p class="facts">
-          ${layer.type} · ${counted(steps.length, `kept ${strip.unit}`)}, ${stepText(steps[0])} to ${stepText(steps[steps.length - 1])}
+          ${layer.type} · ${counted(
+            steps.length,
+            `kept ` + `${strip.unit}`,
+          )}, ${stepText(steps[0])} to ${stepText(steps[steps.length - 1])}
         </p>
       </div>
-      <p class="film-notes film-columns" role="status" hidden=${!missing.length}>${missing.join(" ")}</p>
+      <p class="film-notes film-columns" role="status"
+        hidden=${!missing.length}>${missing.join(" ")}</p>
       <p class="film-notes film-scale" title=${scale}>${scale}</p>
-      <p class="film-notes film-inputs" role="status" hidden=${!inputs}>${of.letter && `${of.letter}: `}${inputs}</p>
+      <p class="film-notes film-inputs" role="status"
+        hidden=${!inputs}>${of.letter && `${of.letter}: `}${inputs}</p>
       <p class="film-faults" hidden=${!known.length}>
         ${found.slice(0, MOST_ONSETS).map(({ each, onset }) => {
           const to = keptFrom(each.steps, onset.step);
           return html`
-            <button type="button" title=${goText(onset.step, each)} onClick=${() => app.update({ step: to })}>
+            <button type="button" title=${goText(onset.step, each)}
+              onClick=${() => app.update({ step: to })}>
               ${each.of.letter && `${each.of.letter} · `}${onsetText(onset, each)}
             </button>
           `;
@@ -298,7 +309,8 @@ export function Film({ app, model }) {
 /** Columns that are loaded ahead on each side of the visible ones. */
 const AHEAD = 6;
 const HELP =
-  "Film strip, one column per step. The left and right arrows change the step, Enter opens it in the maps, brackets change the channel.";
+  "Film strip, one column per step. The left and right arrows change the step, Enter opens it " +
+  "in the maps, brackets change the channel.";
 
 /**
  * `wraps`: it is alone, and columns that the window has no place for are in further bands.

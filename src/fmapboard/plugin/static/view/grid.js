@@ -23,7 +23,8 @@ import { Painted, useCanvas } from "./hooks.js";
 /** @import {Hit} from "./view.js" */
 
 const HELP =
-  "Channels of the layer. The up and down arrows move by a row, brackets by a channel, Enter opens a channel.";
+  "Channels of the layer. The up and down arrows move by a row, brackets by a channel, Enter " +
+  "opens a channel.";
 
 /**
  * `hovered` is the channel or plane under the pointer, `hover` says another one.
@@ -268,7 +269,8 @@ function Tiles({ grid, label, model, said }) {
     const at = hit(placedIn(currentTarget), clientX - box.left, clientY - box.top);
     said(at ? describeKernel(grid, at) : "");
   };
-  return html`<${Painted} role="img" aria-label=${label} paint=${paint} of=${[model]} onMouseMove=${point} onMouseLeave=${() => said("")} />`;
+  return html`<${Painted} role="img" aria-label=${label} paint=${paint} of=${[model]}
+    onMouseMove=${point} onMouseLeave=${() => said("")} />`;
 }
 
 /** @param {{app: App, model: Model}} props */
@@ -285,14 +287,23 @@ export function ChannelKernels({ app, model }) {
   const each = { ...grid, colour: false, cells: planes, columns, down: "inputs" };
   const title = "Over the drawn kernels, from the stored picture with one byte per weight";
   return html`
-    <section class=${channel === null ? "kernels" : "kernels open"} aria-label="Kernels of a channel">
-      ${channel !== null && html`<${ChannelHead} app=${app} name=${`Kernels of channel ${channel}`} />`}
+    <section class=${channel === null ? "kernels" : "kernels open"}
+      aria-label="Kernels of a channel">
+      ${
+        channel !== null &&
+        html`<${ChannelHead} app=${app}
+        name=${`Kernels of channel ${channel}`} />`
+      }
       ${
         planes.length > 0 &&
         html`
           <div class="channel-body">
             <p class="kernel-value" aria-live="polite">${value}</p>
-            ${grid.colour && html`<${Tiles} grid=${{ ...grid, cells: planes.slice(0, 1) }} label=${label} model=${model} said=${say} />`}
+            ${
+              grid.colour &&
+              html`<${Tiles} grid=${{ ...grid, cells: planes.slice(0, 1) }}
+              label=${label} model=${model} said=${say} />`
+            }
             <${Tiles} grid=${each} label=${`${label}, one per input`} model=${model} said=${say} />
             <table class="kernel-numbers" title=${title}>${numberRows(grid, planes, all)}</table>
           </div>
@@ -309,7 +320,10 @@ export function ChannelKernels({ app, model }) {
  */
 function instead({ of }, channel, count) {
   if (of.rowOf !== null) {
-    return "The weight has two axes, and its rows are no channels: the kernels are computed from it.";
+    return (
+      "The weight has two axes, and its rows are no channels: the kernels are computed " +
+      "from it."
+    );
   }
   if (channel === null) {
     return "Click a kernel or press ] to see all kernels of its output channel with their weights.";

@@ -27,7 +27,8 @@ export function Thumbnail({ picture, label, isOld = false }) {
   };
   const name = isOld ? "thumbnail old" : "thumbnail";
   return html`
-    <${Painted} class=${name} role="img" aria-label=${label} title=${label} ...${{ paint, of: [picture] }} />
+    <${Painted} class=${name} role="img" aria-label=${label} title=${label}
+      ...${{ paint, of: [picture] }} />
   `;
 }
 
@@ -146,7 +147,8 @@ export function Bar({ range: [lo, hi], palette, title }) {
         <div class="ramp-scale">
           ${labels.map(
             ({ text: value, left, end }) =>
-              html`<span class=${end ? "end" : null} style=${{ left: `${left}px` }}>${value}</span>`,
+              html`<span class=${end ? "end" : null}
+                style=${{ left: `${left}px` }}>${value}</span>`,
           )}
         </div>
       </div>

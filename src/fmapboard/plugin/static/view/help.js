@@ -172,7 +172,8 @@ export function Help({ app }) {
 function termsOf(app, close) {
   const entries = Object.entries(GLOSSARY).filter(([term]) => !app.report || !OF_SERVER.has(term));
   return html`
-    <div class="row spread"><h2>Keys</h2><${Button} icon="close" label="Close" press=${close} /></div>
+    <div class="row spread"><h2>Keys</h2><${Button} icon="close" label="Close" press=${close}
+      /></div>
     <table>
       <tbody>
         ${KEYS.map(
@@ -187,7 +188,10 @@ function termsOf(app, close) {
     </table>
     <h2>Terms</h2>
     <dl class="terms">
-      ${entries.map(([term, text]) => html`<dt>${termName(term)}</dt><dd id=${termId(term)}>${text}</dd>`)}
+      ${entries.map(
+        ([term, text]) => html`<dt>${termName(term)}</dt><dd
+        id=${termId(term)}>${text}</dd>`,
+      )}
     </dl>
   `;
 }

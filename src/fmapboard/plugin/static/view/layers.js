@@ -26,10 +26,12 @@ const STRIDE = 8;
 const LEAST = 8;
 
 const RANGE =
-  "Bar: from the smallest to the largest value. The scale is logarithmic, with lines at 0, ±1 and ±100, and ends at ±10 000. Number: the largest magnitude.";
+  "Bar: from the smallest to the largest value. The scale is logarithmic, with lines at 0, ±1 " +
+  "and ±100, and ends at ±10 000. Number: the largest magnitude.";
 const FAULTS = "Share of channels that are dead (orange), constant (cyan) or non-finite (magenta).";
 const CHANGE =
-  "How much the layer has changed since the logged step before. The scale is logarithmic, from 0.0001 to 1.";
+  "How much the layer has changed since the logged step before. The scale is logarithmic, from " +
+  "0.0001 to 1.";
 
 /** The flagged ones of the layers, by the numbers that tell so. */
 const flaggedOf = once((/** @type {Overviews} */ overview) =>
@@ -125,7 +127,8 @@ export function Layers({ app, model, id, isShown, leave }) {
         };
         const made = row.kind === "group" ? Group : Item;
         const isFolded = folded.has(row.id);
-        return html`<${made} key=${`${row.kind} ${row.id}`} ...${{ row, overview, isFolded, attributes }} />`;
+        return html`<${made} key=${`${row.kind} ${row.id}`}
+          ...${{ row, overview, isFolded, attributes }} />`;
       }),
     [rows, siblings, first, last, overview, selected, folded],
   );
@@ -192,7 +195,8 @@ function Item({ row, overview, attributes }) {
     ...(of && said ? [`step ${of.step}`, said.text] : []),
   ].join("\n");
   return html`
-    <div class="layer" title=${title} data-layer=${layer.label} data-severity=${said?.severity ?? 0} ...${attributes}>
+    <div class="layer" title=${title} data-layer=${layer.label}
+      data-severity=${said?.severity ?? 0} ...${attributes}>
       <span class="name">${row.text}</span>
       <span class="badge" data-kind=${said?.kind ?? ""}>${said?.badge}</span>
       <span class="spoken">${said ? !said.badge && "fine" : "loading"}</span>
@@ -205,7 +209,8 @@ function Item({ row, overview, attributes }) {
 function Strip({ of }) {
   const parts = strip(of);
   const bar = (/** @type {string} */ name, /** @type {number} */ share) =>
-    html`<i class=${name} style=${{ width: share > 0 ? `${Math.max(share * 100, LEAST)}%` : "0" }} />`;
+    html`<i class=${name} style=${{ width: share > 0 ? `${Math.max(share * 100, LEAST)}%` : "0" }}
+      />`;
   const width = Math.max(4, (parts.to - parts.from) * 100);
   const range = { left: `${parts.from * 100}%`, width: `${width}%` };
   const label = `range ${short(of.minimum)} … ${short(of.maximum)}`;
@@ -216,7 +221,8 @@ function Strip({ of }) {
       <b class="share">
         ${bar("dead", parts.dead)}${bar("constant", parts.constant)}${bar("bad", parts.nonfinite)}
       </b>
-      <b class="moved" data-state=${parts.changeState} title=${parts.changeState ? layerChange(of) : ""}>
+      <b class="moved" data-state=${parts.changeState}
+        title=${parts.changeState ? layerChange(of) : ""}>
         ${bar("change", parts.change)}
       </b>
     </span>
@@ -295,7 +301,8 @@ export function health(of, layer = undefined) {
   const text = [
     Number.isNaN(of.minimum)
       ? "no finite value"
-      : `range ${short(of.minimum)} … ${short(of.maximum)}, mean ${short(of.mean)}, std ${short(of.std)}`,
+      : `range ${short(of.minimum)} … ${short(of.maximum)}, mean ${short(of.mean)}, std ` +
+        `${short(of.std)}`,
     bad
       ? `${of.counted ? "" : "at least "}${nan} NaN, ${positive} +Inf, ${negative} −Inf ` +
         `in ${of.channels_nonfinite} of ${of.channels} channels`

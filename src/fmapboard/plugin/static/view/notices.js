@@ -96,7 +96,8 @@ export function Notices({ app, model }) {
 // A hint on the flag that makes TensorBoard keep more steps, if it keeps its default of 10.
 
 const KEEP_MORE =
-  "TensorBoard keeps only 10 steps of each picture: when it was started, no run here had feature maps. To keep more, restart it with ";
+  "TensorBoard keeps only 10 steps of each picture: when it was started, no run here had " +
+  "feature maps. To keep more, restart it with ";
 
 // What a report says about itself: which images it shows, and what it leaves out.
 
@@ -170,5 +171,6 @@ export function Empty({ model, shown, reload }) {
  */
 export function Order({ model: { scene } }) {
   const maps = scene?.kind === "maps" ? scene.sorting.meaning : "";
-  return html`<${Notice} name="order" text=${scene?.kind === "kernels" ? kernelMeaning(scene) : maps} />`;
+  return html`<${Notice} name="order"
+    text=${scene?.kind === "kernels" ? kernelMeaning(scene) : maps} />`;
 }

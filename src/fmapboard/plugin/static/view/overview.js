@@ -39,8 +39,18 @@ function Above({ app, model, front, isSheet }) {
     <div class="overview-head">
       <span class="about" hidden=${!facts}>${facts}</span>
       <span class="awaited" hidden=${!awaited}>${awaited}</span>
-      ${health && isSheet && html`<${Frames} ...${{ health, begins, isDifference: front.difference !== null }} />`}
-      ${health && !isSheet && html`<${HealthKey} ...${{ app, health, shade: model.state.shade }} />`}
+      ${
+        health &&
+        isSheet &&
+        html`<${Frames}
+        ...${{ health, begins, isDifference: front.difference !== null }} />`
+      }
+      ${
+        health &&
+        !isSheet &&
+        html`<${HealthKey} ...${{ app, health, shade: model.state.shade }}
+        />`
+      }
     </div>
     <div class="overview-findings" hidden=${!isOpen}>
       ${isOpen && html`<${Findings} ...${{ app, model, front }} />`}
@@ -73,8 +83,18 @@ export function Overview({ app, model }) {
     <main class="overview" aria-label="Overview" hidden=${!front} onScroll=${() => app.redraw()}>
       <${Kept} shown=${front !== null}>
         ${front && html`<${Above} ...${{ app, model, front, isSheet }} />`}
-        ${front && isSheet && html`<${ContactSheet} ...${{ app, front }} palette=${state.colours} />`}
-        ${front?.health && !isSheet && html`<${States} ...${{ app, model, health: front.health }} />`}
+        ${
+          front &&
+          isSheet &&
+          html`<${ContactSheet} ...${{ app, front }} palette=${state.colours}
+          />`
+        }
+        ${
+          front?.health &&
+          !isSheet &&
+          html`<${States} ...${{ app, model, health: front.health }}
+          />`
+        }
       <//>
     </main>
   `;
@@ -135,24 +155,35 @@ function Frames({ health, begins, isDifference }) {
         return html`
           <li key=${kind} title=${what}>
             <${Painted} paint=${paint} of=${[window.devicePixelRatio]} />
-            ${inWordsOf(word.replace("mostly ", "")) + (kind === "dead" ? " after the activation" : "")}
+            ${
+              inWordsOf(word.replace("mostly ", "")) +
+              (kind === "dead" ? " after the " + "activation" : "")
+            }
           </li>
         `;
       })}
       ${isDifference && html`<li key="identical">empty: identical</li>`}
-      ${begins && html`<li key="begins"><b class="onset">red</b>${"\u00a0"}step: something found begins</li>`}
+      ${
+        begins &&
+        html`<li key="begins"><b
+        class="onset">red</b>${"\u00a0"}step: something found begins</li>`
+      }
     </ul>
   `;
 }
 
 const NOTE =
-  "Coloured cells that no line names are states that many healthy networks have, or of single steps.";
+  "Coloured cells that no line names are states that many healthy networks have, or of single " +
+  "steps.";
 
 /** Steps whose numbers are missing because their records cannot be read. @param {Health} health */
 function lost({ errors = {} }) {
   const steps = Object.keys(errors);
   if (!steps.length) return "";
-  return `${steps.length === 1 ? "step" : "steps"} ${steps.join(", ")} cannot be read: ${errors[steps[0]]}`;
+  return (
+    `${steps.length === 1 ? "step" : "steps"} ${steps.join(", ")} cannot be read: ` +
+    `${errors[steps[0]]}`
+  );
 }
 
 /** True if the map shows a fault although nothing was found. @param {Front} front */
@@ -179,7 +210,8 @@ function Mark({ state, isBesideWord = false }) {
   const { sign, word, term } = RUN_STATES[state];
   const spoken = isBesideWord ? { "aria-hidden": "true" } : { role: "img", "aria-label": word };
   const { title } = explanation(term);
-  return html`<span class="mark" data-state=${state} title=${`${word}: ${title}`} ...${spoken}>${sign}</span>`;
+  return html`<span class="mark" data-state=${state} title=${`${word}: ${title}`}
+    ...${spoken}>${sign}</span>`;
 }
 
 /** @param {{run: string, runs: Model["runs"], end?: string}} props */
@@ -366,11 +398,16 @@ export function Findings({ app, model, front }) {
           return html`
             <li class=${finding.follows ? "line follows" : "line"}>
               <button type="button" class="finding" disabled=${!layer} onClick=${() => go(null)}>
-                <span class="finding-class" data-class=${finding.class} ...${explanation(finding.class)}>
+                <span class="finding-class" data-class=${finding.class}
+                  ...${explanation(finding.class)}>
                   ${finding.class}
                 </span>
                 <span class="sentence">${named(run)}${sentence(finding.message)}</span>
-                ${why && html`<span class="explanation" title=${why.replaceAll("\`", "")}>${sentence(why)}</span>`}
+                ${
+                  why &&
+                  html`<span class="explanation"
+                  title=${why.replaceAll("\`", "")}>${sentence(why)}</span>`
+                }
                 <span class="stems">${line.loading ? "loading its pictures…" : text}</span>
               </button>
               <div class="tiles">

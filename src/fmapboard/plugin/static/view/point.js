@@ -21,7 +21,8 @@ const FIRST = 24;
 /** Largest height of the input image, CSS px. */
 const INPUT = 200;
 const MEASURE =
-  "Ordered by how far each channel here lies from its own mean over the map, in standard deviations " +
+  "Ordered by how far each channel here lies from its own mean over the map, in standard " +
+  "deviations " +
   "(σ); non-finite channels come first.";
 
 /** @param {App} app @returns {MapsScene|null} */
@@ -70,11 +71,13 @@ export function Pixel({ app, model: { state, scene, stale } }) {
   return html`
     <section class="pixel" aria-label="Point">
       <div class="row spread">
-        <${Button} text="Point at a pixel" label="Which channels respond at a place of the input or of a map"
+        <${Button} text="Point at a pixel"
+          label="Which channels respond at a place of the input or of a map"
           keys="x" aria-pressed=${String(Boolean(point))} press=${() => togglePoint(app)} />
         ${
           point &&
-          html`<${Button} icon="close" label="Leave the point" keys="Esc" press=${() => app.update({ pixel: null })} />`
+          html`<${Button} icon="close" label="Leave the point" keys="Esc"
+            press=${() => app.update({ pixel: null })} />`
         }
       </div>
       ${shown.current}
@@ -112,7 +115,8 @@ function Input({ app, scene, point }) {
   return html`
     <figure>
       <figcaption>Input of step ${stepText(step)}, sample ${sample}: click to point</figcaption>
-      <${Painted} role="img" aria-label=${`network's input; ${placeText(scene, point)}`} onClick=${click}
+      <${Painted} role="img" aria-label=${`network's input; ${placeText(scene, point)}`}
+        onClick=${click}
         paint=${paint} of=${[input, scene, point.u, point.v, window.innerWidth]} />
     </figure>
   `;
@@ -134,10 +138,12 @@ function List({ app, scene, point, palette }) {
       const name = `channel ${channel}${fault ? ` · ${fault.word}` : ""}`;
       return html`
         <li key=${channel}>
-          <button type="button" class=${isBad ? "not-finite" : null} onClick=${() => app.update({ channel })}>
+          <button type="button" class=${isBad ? "not-finite" : null}
+            onClick=${() => app.update({ channel })}>
             <span class="pixel-tile"><${MapTile} ...${{ scene, channel, palette, point }} /></span>
             <span class="pixel-name" title=${name}>${name}</span>
-            <span class="pixel-value">${valueText(of)}${Number.isNaN(deviation) ? "" : sigmas}</span>
+            <span
+              class="pixel-value">${valueText(of)}${Number.isNaN(deviation) ? "" : sigmas}</span>
           </button>
         </li>
       `;
@@ -146,7 +152,11 @@ function List({ app, scene, point, palette }) {
     return html`
       <ol class="pixel-list">
         ${items}
-        ${more > 0 && html`<li><button type="button" onClick=${() => setWhole(true)}>Show ${more} more</button></li>`}
+        ${
+          more > 0 &&
+          html`<li><button type="button"
+          onClick=${() => setWhole(true)}>Show ${more} more</button></li>`
+        }
       </ol>
     `;
   }, [scene, point.u, point.v, palette, isWhole]);
@@ -158,11 +168,15 @@ function placeText(scene, point) {
   const { y, x } = cellOf(point, height, width);
   const { block } = scene.picture;
   if (scene.rows) {
-    return `${positionText(true, block, y, x)} of the sequence; other sequences at the same relative position`;
+    return (
+      `${positionText(true, block, y, x)} of the sequence; other sequences at the same ` +
+      `relative position`
+    );
   }
   const averaged = block > 1 ? `, each the mean of ${block}×${block} values` : "";
   return (
-    `Cell y ${y}, x ${x} of ${height}×${width} in this layer${averaged}: the same relative place as in the ` +
+    `Cell y ${y}, x ${x} of ${height}×${width} in this layer${averaged}: the same relative ` +
+    `place as in the ` +
     "input. Strides and padding make this approximate."
   );
 }

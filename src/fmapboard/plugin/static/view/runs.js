@@ -124,7 +124,8 @@ export function RunChooser({ runs, chosen, isChosen, choose }) {
   return html`
     <span class="run-chooser" ...${around}>
       <button type="button" title="Choose the runs whose findings are listed (/)" ...${opener}>
-        <span>${isChosen ? `Runs: ${chosen.length} of ${runs.length}${most}` : "Runs"}</span><${Icon} name="open" />
+        <span>${isChosen ? `Runs: ${chosen.length} of ${runs.length}${most}` : "Runs"}</span>
+        <${Icon} name="open" />
       </button>
       ${isOpen && html`<${RunBoxes} ...${{ runs, chosen, choose }} />`}
     </span>

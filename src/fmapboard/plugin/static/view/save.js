@@ -74,7 +74,9 @@ export async function savePicture(model) {
   const { run, key, step } = scene.question;
   const name = `${run}_${layerText(key)}_step${step}`;
   // The columns say themselves where they stem from.
-  const titled = `${layerText(key)}${scene.columns.length > 1 ? "" : ` · ${origin(scene.question)}`}`;
+  const titled = `${layerText(key)}${
+    scene.columns.length > 1 ? "" : ` · ` + `${origin(scene.question)}`
+  }`;
   const isMaps = scene.kind === "maps";
   let tile = state.tile || (isMaps ? (scene.rows ? 64 : 128) : 0);
   const laidOut = () => layoutFor(scene, tile, WIDTH, isMaps ? 0 : WINDOW, 1);
@@ -257,7 +259,10 @@ export async function saveFilm({ state }, strips, source, layout, tell) {
       ? `one scale per ${how.scale}, locked over the ${keptUnit(strip)}s`
       : `each ${unit} has its own scale: colours do not compare between ${unit}s`;
     const span = `${stepText(steps[0])} to ${stepText(steps[steps.length - 1])}`;
-    const shown = `${ROLE_NAMES[role]} of sample ${sample} at ${counted(steps.length, `kept ${unit}`)}`;
+    const shown = `${ROLE_NAMES[role]} of sample ${sample} at ${counted(
+      steps.length,
+      `kept ` + `${unit}`,
+    )}`;
     say(`${shown}, ${span} · ${scale}`, MARGIN, top + 42);
     const placed = all[k];
     for (let first = 0; first < steps.length; first += placed.columns) {

@@ -141,7 +141,9 @@ export function ContactSheet({ app, front, palette }) {
     reveal(element.parentElement, "Top", from - above, from + height + GAP);
   };
   const grid = sheet && { layers: sheet.layers, steps, run: sheet.health.run };
-  const counts = `${words.counted(grid?.layers.length ?? 0, "layer")} × ${words.counted(steps.length, "step")}`;
+  const counts =
+    `${words.counted(grid?.layers.length ?? 0, "layer")} × ` +
+    `${words.counted(steps.length, "step")}`;
   const isSame = input?.same !== false;
   return html`
     <${Cells} name="contact-sheet" about="contact sheet of layers and steps" reveal=${bring}
@@ -154,7 +156,12 @@ export function ContactSheet({ app, front, palette }) {
         </div>
         <div class="sheet-steps">${sheet && stepNames(sheet, pitch)}</div>
       </div>
-      ${input && !isSame && html`<${InputRow} unit=${unitOf(sheet)} ...${{ input, pitch, ratio }} />`}
+      ${
+        input &&
+        !isSame &&
+        html`<${InputRow} unit=${unitOf(sheet)} ...${{ input, pitch, ratio }}
+        />`
+      }
       <div ref=${body}>
         ${
           sheet &&
