@@ -19,7 +19,8 @@ class ExplodingCheck(Rule):
 
     Why it hurts: the weights grow without end, and values soon overflow.
 
-    Silent: for a layer that is initialized near 0 and grows to the magnitudes of the others.
+    Silent: for a layer that is initialized near 0 and grows to the magnitudes of the others, and
+    if the loss falls and all values stay finite.
 
     Example: a loss without a lower bound, or a learning rate at which the weights swing.
 
@@ -39,7 +40,8 @@ class ExplodingCheck(Rule):
         """See `Rule.find`."""
         table = evidence.layers
         grown = evidence.growth_over_steps(self.growth, self.size)
-        if grown is None:
+        is_finite = not (table.columns["nonfinite"] > 0).any()
+        if grown is None or (is_finite and evidence.falls()):
             return
         row = table.rows[grown.row]
         yield Finding(
@@ -50,7 +52,9 @@ class ExplodingCheck(Rule):
             layer=row.facts.label,
             value=grown.factor,
             healthy=f"less than {self.growth:.0f}-fold",
-            meaning="The weights grow: the rate is too high, or the loss has no lower bound",
-            advice="Lower the learning rate, or clip the gradients",
+            meaning="The weights grow: the rate is too high, the loss has no lower bound, or the "
+            "targets are far from 0",
+            advice="Lower the learning rate, or clip the gradients; scale targets that are far "
+            "from 0",
             picture=evidence.record.picture(row),
         )

@@ -15,6 +15,18 @@ from fmapboard.health.evidence import Evidence, Ratios
 from fmapboard.health.finding import Finding, times
 from fmapboard.health.rule import Rule
 
+_TOO_LARGE = (
+    "Steps of this size may undo what the weights have learned: the learning rate, or its product "
+    "with the weight decay, may be too large",
+    "Lower the learning rate or the weight decay, or warm the rate up",
+)
+_TOO_LARGE_OR_NEAR_0 = (
+    "The first steps replace the initial weights, and the loss falls: the weights start near 0, as "
+    "those of adapters do, or the learning rate is too large",
+    "Nothing, if the weights start near 0; else lower the learning rate, or warm it up",
+)
+"""Meaning and advice."""
+
 
 @dataclass(frozen=True, slots=True)
 class UpdatesTooLargeCheck(Rule):
@@ -65,15 +77,17 @@ class UpdatesTooLargeCheck(Rule):
             text += f", `{most.parameter}` by {times(most.value)}"
         if large.stop - large.start > 1:
             text += f"; {large.stop - large.start} logged steps are about as large"
+        meaning, advice = _TOO_LARGE
+        if large.start == 0 and evidence.falls():
+            meaning, advice = _TOO_LARGE_OR_NEAR_0
         yield Finding(
             message=text,
             since_step=since,
             parameter=None if most is None else most.parameter,
             value=value,
             healthy=thresholds.UPDATE_HIGH.healthy,
-            meaning="Steps of this size may undo what the weights have learned: the learning "
-            "rate, or its product with the weight decay, may be too large",
-            advice="Lower the learning rate or the weight decay, or warm the rate up",
+            meaning=meaning,
+            advice=advice,
         )
 
     def _large(self, evidence: Evidence, ratios: Ratios) -> slice | None:

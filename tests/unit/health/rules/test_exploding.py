@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from check_records import LAST, from_step, record
+from output_facts import OUTPUT
 
+from fmapboard.formats.training_facts import TrainingFacts
 from fmapboard.health.rules import ExplodingCheck
 
 
@@ -33,3 +37,12 @@ def test_growth_from_almost_zero_to_small_values_is_silent() -> None:
         assert len(ExplodingCheck()(record(columns=columns))) == is_found
     zero = {"maximum": {2: from_step(1, 50.0, 0.0)}, "minimum": {2: [0.0] * LAST}}
     assert ExplodingCheck()(record(columns=zero)) == []
+
+
+def test_growth_is_silent_if_the_loss_falls_and_all_values_are_finite() -> None:
+    columns = {"maximum": {2: from_step(4, 1000.0, 1.0)}}
+    falls = [2.3, 1.9, 1.5, 1.2, 0.9, 0.7, 0.5, 0.3]
+    for losses, nonfinite, is_found in ((falls, 0.0, 0), ([2.3] * LAST, 0.0, 1), (falls, 0.5, 1)):
+        facts = [TrainingFacts(outputs=(replace(OUTPUT, loss=loss),)) for loss in losses]
+        given = {**columns, "nonfinite": {3: from_step(7, nonfinite, 0.0)}}
+        assert len(ExplodingCheck()(record(columns=given, facts=facts))) == is_found

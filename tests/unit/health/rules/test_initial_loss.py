@@ -35,3 +35,11 @@ def test_a_first_loss_far_above_that_of_guessing() -> None:
         steps=[10, 20], facts=[TrainingFacts(outputs=(replace(OUTPUT, loss=9.0),))] * 2
     )
     assert list(InitialLossCheck()(resumed)) == []
+
+
+def test_a_cosine_head_that_soon_answers_better_than_by_guessing_is_silent() -> None:
+    guessed = math.log(10)
+    for last, is_found in ((0.49 * guessed, 0), (0.51 * guessed, 1)):
+        every = (replace(OUTPUT, loss=14.0), OUTPUT, replace(OUTPUT, loss=last))
+        unread = replace(OUTPUT, loss=None)
+        assert len(findings_of(InitialLossCheck(), *every, unread)) == is_found

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from check_records import LAST, from_step, layer, record, updates
 from loop_facts import STEPPED
+from output_facts import OUTPUT
 
 from fmapboard.checks import Finding
 from fmapboard.formats.training_facts import OutputFacts, TrainingFacts
@@ -48,6 +49,18 @@ def test_a_first_step_that_replaces_the_weights_is_silent_if_the_run_settles() -
         one = record(scalars={"update_ratio/conv0.weight": ratios})
         assert len(UpdatesTooLargeCheck()(one)) == count
     assert UpdatesTooLargeCheck()(record(scalars=updates([0.59, 0.19, *[1e-3] * 6]))) == []
+
+
+def test_weights_that_may_start_near_0_are_said_to_if_the_loss_falls() -> None:
+    for losses, first, rest in (
+        ([2.3, *[1.0] * (LAST - 1)], "The first steps replace the initial", "Nothing, if"),
+        ([2.3] * LAST, "Steps of this size may undo", "Lower the learning rate"),
+    ):
+        facts = [replace(STEPPED, outputs=(replace(OUTPUT, loss=loss),)) for loss in losses]
+        given = record(scalars=updates([4.1, *[1e-3] * 7]), facts=facts)
+        (found,) = UpdatesTooLargeCheck()(given)
+        assert found.meaning.startswith(first)
+        assert found.advice.startswith(rest)
 
 
 def test_all_weights_of_an_lstm_count() -> None:
