@@ -239,7 +239,7 @@ def test_few_frames_are_requested_and_a_frame_that_fails_says_why(
     for x in range(170, int(box["width"]), 40):
         person.page.mouse.move(box["x"] + x, box["y"] + 10)
         said.add(person.see(".film .status").text_content())
-    assert "step 3 · channel 0: cannot be loaded: step 3 is gone (HTTP 404)" in said
+    assert "step 3 · channel 1: cannot be loaded: step 3 is gone (HTTP 404)" in said
     with person.page.expect_response(re.compile(rf"data/maps\?.*[?&]step={LAST}&")):
         person.see(".film-strip").evaluate("(strip) => { strip.scrollTop = 1e6; }")
     person.wait(READY)

@@ -257,3 +257,36 @@ def test_the_input_is_one_thumbnail_if_it_stayed_the_same_otherwise_a_row(
     assert note.inner_text() == "another image at each step; probe= keeps one"
     assert not person.see(".sheet-corner canvas").is_visible()
     assert person.see(SHEET).first.evaluate(COLOURS) > 6 * 50
+
+
+def test_a_row_has_one_scale_on_demand_and_the_address_keeps_it(
+    first: Callable[..., Person],
+) -> None:
+    person = first(run="healthy", chosen="healthy")
+    about = person.see(".sheet-about")
+    assert about.inner_text().startswith(f"{len(HEALTHY_STEPS)} steps")
+    assert person.see(".sheet-about [aria-pressed=true]").inner_text() == (
+        "Each picture on its own scale"
+    )
+    before = person.canvas(".sheet-page > canvas")
+    about.locator("button:text-is('One scale per row')").click()
+    person.settle()
+    person.reopen()
+    person.see(SHEET).first.wait_for()
+    person.settle()
+    assert person.see(".sheet-about [aria-pressed=true]").inner_text() == "One scale per row"
+    assert person.canvas(".sheet-page > canvas") != before
+
+
+def test_fewer_columns_are_some_of_those_of_a_larger_window_and_what_is_left_out_is_marked(
+    first: Callable[..., Person],
+) -> None:
+    person = first(run="healthy", chosen="healthy")
+    person.page.set_viewport_size({"width": 600, "height": 800})
+    person.settle()
+    shown = person.see(".sheet-steps span").all_inner_texts()
+    assert len(shown) < len(HEALTHY_STEPS)
+    assert set(shown) <= {str(step) for step in HEALTHY_STEPS}
+    said = f"{len(shown)} of {len(HEALTHY_STEPS)} steps"
+    assert person.see(".sheet-about").inner_text().startswith(said)
+    assert "left out" in str(person.see(".sheet-steps .gap").first.get_attribute("title"))

@@ -19,7 +19,7 @@ def test_the_tab_says_which_image_is_shown(
     assert person.see(".charts h3").first.inner_text().startswith("Histogram over images")
     person.press("m")
     person.wait("document.documentElement.dataset.film === 'ready'")
-    assert person.see(".film .status").inner_text().startswith("image 2 (cow.png) · channel 0")
+    assert person.see(".film .status").inner_text().startswith("image 2 (cow.png) · channel 1")
     assert person.see(".film .facts").inner_text() == "Conv2d · 4 kept images, 0 to 3"
     notes = person.see(".film-inputs").inner_text()
     assert notes == "Each frame is of another image, with the same weights."

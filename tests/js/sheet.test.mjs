@@ -15,20 +15,27 @@ import {
   sheetLayout,
   thinned,
 } from "../../src/fmapboard/plugin/static/picture/layouts.js";
-import { wholeMark } from "../../src/fmapboard/plugin/static/picture/sheet_tiles.js";
+import {
+  onlyValue,
+  rangeText,
+  regions,
+  rowRanges,
+  wholeMark,
+  withRange,
+} from "../../src/fmapboard/plugin/static/picture/sheet_tiles.js";
 
 const range = (/** @type {number} */ n) => Array.from({ length: n }, (_, i) => i * 10);
 const page = { width: 1300, height: 700, onsets: [] };
 
-test("few layers fill the page, many stay recognizable, and all columns fit", () => {
+test("tiles fill the width up to a size, stay recognizable, and all columns fit", () => {
   const few = sheetLayout({ ...page, layers: 3, steps: range(5) });
-  assert.ok(few.side >= 150 && few.rows === 3);
+  assert.ok(few.side === 160 && few.rows === 3);
   const usual = sheetLayout({ ...page, layers: 12, steps: range(10) });
   assert.equal(usual.steps.length, 10);
-  assert.ok(usual.side >= 80);
+  assert.ok(usual.side > 95);
   const many = sheetLayout({ ...page, layers: 120, steps: range(50) });
-  assert.ok(many.side === 80);
-  assert.ok(many.steps.length > 10 && many.steps.length < 50);
+  assert.ok(many.side >= 80);
+  assert.ok(many.steps.length >= 8 && many.steps.length < 50);
   for (const { names, side, steps } of [few, usual, many]) {
     assert.ok(names + steps.length * (side + GAP) <= 1300);
   }
@@ -44,16 +51,78 @@ test(
   },
 );
 
-test("steps are thinned evenly, with the first and the last", () => {
+test("each 1st, 2nd, 4th, … step has a column, and the last one: fewer are some of more", () => {
   assert.deepEqual(thinned(range(5), 9, []), range(5));
-  assert.deepEqual(thinned(range(9), 3, []), [0, 40, 80]);
+  assert.deepEqual(thinned(range(9), 5, []), [0, 20, 40, 60, 80]);
+  assert.deepEqual(thinned(range(9), 4, []), [0, 40, 80]);
+  assert.deepEqual(thinned(range(10), 6, []), [0, 20, 40, 60, 80, 90]);
   assert.deepEqual(thinned(range(9), 1, []), [80]);
+  const many = thinned(range(50), 30, []);
+  assert.ok(thinned(range(50), 9, []).every((step) => many.includes(step)));
 });
 
-test("an onset takes the place of the nearest step, another onset's is kept", () => {
-  assert.deepEqual(thinned(range(9), 3, [30]), [0, 30, 80]);
-  assert.deepEqual(thinned(range(9), 3, [30, 40]), [30, 40, 80]);
+test("an onset has a column besides, however few there are", () => {
+  assert.deepEqual(thinned(range(9), 6, [30]), [0, 20, 30, 40, 60, 80]);
+  assert.deepEqual(thinned(range(9), 4, [30, 50]), [0, 30, 50, 80]);
+  assert.deepEqual(thinned(range(9), 2, [30, 50]), [30, 80]);
   assert.deepEqual(thinned(range(9), 3, [35]), [0, 40, 80]); // not a kept step
+});
+
+/** A page of one row with these ranges, a pixel of 4 × 4 each. @param {[number, number][]} ends */
+function rowOf(ends) {
+  const values = (/** @type {number[]} */ numbers) => ({
+    shape: [1, ends.length],
+    values: Float32Array.from(numbers),
+  });
+  const [lo, hi] = [values(ends.map(([lo]) => lo)), values(ends.map(([, hi]) => hi))];
+  const sides = values(ends.map(() => 4));
+  const pixels = new Uint8Array(16 * ends.length);
+  const row = { key: "a", channel: 0, palette: "grey" };
+  return pageOf([row], pixels, { height: sides, width: sides, lo, hi }, 4, ends.length);
+}
+
+test("the first and the last picture of a row have their range below, and where it jumps", () => {
+  const calm = rowOf([[NaN, NaN], [0, 1], [0, 2], [-3, 1], [0, 2]]); // prettier-ignore
+  assert.deepEqual([...withRange(calm, 0)], [1, 4]);
+  const jump = rowOf([[0, 1], [-110, -87], [-110, -80], [0, 1], [0, 1]]); // prettier-ignore
+  assert.deepEqual([...withRange(jump, 0)].sort(), [0, 1, 3, 4]);
+});
+
+test("a map of one value is its number", () => {
+  const page = rowOf([[0, 1], [0.5, 0.5]]); // prettier-ignore
+  assert.deepEqual([onlyValue(page, 0), onlyValue(page, 1)], [NaN, 0.5]);
+  const bad = rowOf([[0, 0]]); // prettier-ignore
+  bad.pixels.fill(MARK.NAN);
+  assert.deepEqual([onlyValue(bad, 0), [...withRange(bad, 0)]], [NaN, []]);
+});
+
+test("a range is as exact as it takes to tell its ends apart", () => {
+  assert.deepEqual(
+    [rangeText(-0.123, 1.456), rangeText(-100.12, -100)],
+    ["−0.12 … 1.5", "−100.1 … −100"],
+  );
+});
+
+test("neighbouring cells in one state have one outline", () => {
+  const states = ["..aa", "..aa", "b.aa", "bbb."];
+  const found = regions(4, 4, (row, column) => states[row][column].replace(".", "") || null);
+  const boxes = found.map((each) => [each.state, each.row, each.column, each.rows, each.columns]);
+  assert.deepEqual(boxes, [
+    ["a", 0, 2, 3, 2],
+    ["b", 2, 0, 1, 1],
+    ["b", 3, 0, 1, 3],
+  ]);
+});
+
+test("one scale per row leaves out steps with large values, unless there are no others", () => {
+  const page = rowOf([[0, 1], [-1, 2], [0, 1e6]]); // prettier-ignore
+  const stateOf = (/** @type {number} */ _row, /** @type {number} */ column) =>
+    column === 2 ? /** @type {const} */ ("large") : null;
+  assert.deepEqual(rowRanges(page, stateOf), [{ lo: -1, hi: 2 }]);
+  assert.deepEqual(
+    rowRanges(page, () => "large"),
+    [{ lo: -1, hi: 1e6 }],
+  );
 });
 
 test("a map that is one mark everywhere has no picture, one with a single value does", () => {

@@ -329,6 +329,8 @@ export type Findings = "auto" | "open" | "closed";
 
 /** One scale for all steps, or each step's own. */
 export type FilmScale = "locked" | "step";
+/** Each picture's own scale, or one per layer. */
+export type SheetScale = "picture" | "row";
 
 export type HistogramGroup = "activations" | "weights" | "gradients";
 

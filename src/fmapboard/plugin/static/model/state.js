@@ -5,7 +5,8 @@ import { indexOf, within } from "../server/steps.js";
 
 /** @import {Layer, Role} from "../server/server.js" */
 /** @import {Column, FilmScale, Findings, FrontKind, HistogramGroup, Kind} from "./model.js" */
-/** @import {Palette, Point, Scale, Shade, ShownTiles, Sort, State, View} from "./model.js" */
+/** @import {Palette, Point, Scale, Shade, SheetScale, ShownTiles, Sort, State} from "./model.js" */
+/** @import {View} from "./model.js" */
 
 /** Names of the main column and of the one beside it. */
 export const LETTERS = Object.freeze(["A", "B"]);
@@ -184,6 +185,7 @@ export const START = {
   run: "",
   chosen: /** @type {readonly string[]} */ (Object.freeze([])), // runs whose findings are listed
   front: /** @type {FrontKind} */ ("auto"), // what the overview shows of the layers over the steps
+  sheet_scale: /** @type {SheetScale} */ ("picture"), // each picture's own, or one per layer
   findings: /** @type {Findings} */ ("auto"), // the list of findings
   shade: /** @type {Shade} */ ("range"), // brightness in the map of layers × steps
   layer: "", // key of the layer, "" for the first one
@@ -223,6 +225,7 @@ export const TILES = Object.freeze([0, 24, 32, 48, 64, 96, 128, 192, 256]);
 export const CHOICES = Object.freeze({
   view: ["overview", "maps", "film", "attribution"],
   front: ["auto", "pictures", "states"],
+  sheet_scale: ["picture", "row"],
   findings: ["auto", "open", "closed"],
   shade: ["range", "change"],
   role: ["feature_maps", "inputs", "gradients_of_maps", "kernels"],

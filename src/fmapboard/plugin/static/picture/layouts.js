@@ -385,10 +385,13 @@ export function filmHit(of, x, y) {
 export const SHEET_GAP = 6;
 /** Smallest side of a cell, CSS px. */
 export const SHEET_LEAST = 24;
-/** Side that many layers or steps do not go below, so that a map can be recognized, CSS px. */
+/** Side that many steps do not go below, so that a map can be recognized, CSS px. */
 const RECOGNIZED = 80;
-/** Side that a few layers do not go above, CSS px. */
+/** Side that a few steps do not go above, CSS px. */
 const LARGEST = 160;
+/** Height of the ranges below the pictures, and the smallest side of a cell that has one, CSS px. */
+export const SHEET_CAPTION = 16;
+export const CAPTIONED = 60;
 /** The map of states is shown first where fewer columns fit. */
 const LEAST_COLUMNS = 4;
 
@@ -409,51 +412,36 @@ export function fits(width) {
 export function sheetLayout({ layers, steps, onsets, width, height }) {
   const names = namesOf(width);
   const wide = Math.max(SHEET_LEAST + SHEET_GAP, width - names);
-  const whole = Math.floor(wide / Math.max(1, steps.length)) - SHEET_GAP;
-  const high = Math.floor(height / (layers + 1)) - SHEET_GAP;
-  const most = Math.min(LARGEST, Math.max(RECOGNIZED, high));
-  const side = Math.max(
-    Math.min(RECOGNIZED, wide / LEAST_COLUMNS - SHEET_GAP),
-    Math.min(whole, most),
-    SHEET_LEAST,
-  );
-  const columns = Math.max(1, Math.floor(wide / (side + SHEET_GAP)));
-  const rows = Math.max(1, Math.min(layers, Math.ceil(height / (side + SHEET_GAP))));
-  return { side: Math.floor(side), names, steps: thinned(steps, columns, onsets), rows };
+  const least = Math.max(SHEET_LEAST, Math.min(RECOGNIZED, wide / LEAST_COLUMNS - SHEET_GAP));
+  const shown = thinned(steps, Math.max(1, Math.floor(wide / (least + SHEET_GAP))), onsets);
+  const filling = wide / Math.max(1, shown.length) - SHEET_GAP;
+  const side = Math.floor(Math.max(least, Math.min(LARGEST, filling)));
+  const line = side + SHEET_GAP + (side < CAPTIONED ? 0 : SHEET_CAPTION);
+  const rows = Math.max(1, Math.min(layers, Math.ceil(height / line)));
+  return { side, line, names, steps: shown, rows };
 }
 
 /**
- * At most `count` steps, evenly spaced, with both ends; onsets take the place of the nearest other
- * step.
- * @param {readonly number[]} steps ascending @param {number} count
- * @param {readonly number[]} onsets the most important first
- * @returns {number[]}
+ * At most `count` steps: each 1st, 2nd, 4th, … one, so that fewer columns are some of more ones, the
+ * last one, and onsets besides. @param {readonly number[]} steps ascending @param {number} count
+ * @param {readonly number[]} onsets the most important first @returns {number[]}
  */
 export function thinned(steps, count, onsets) {
-  if (steps.length <= count) return [...steps];
   const last = steps.length - 1;
-  const chosen = Array.from({ length: count }, (_, i) =>
-    count === 1 ? last : Math.round((i * last) / (count - 1)),
-  );
-  const fixed = new Set();
-  for (const onset of onsets.slice(0, count)) {
-    const at = steps.indexOf(onset);
-    if (at < 0) continue;
-    let nearest = -1;
-    chosen.forEach((each, i) => {
-      const isNearer = nearest < 0 || Math.abs(each - at) < Math.abs(chosen[nearest] - at);
-      if (!fixed.has(each) && isNearer) nearest = i;
-    });
-    if (!chosen.includes(at) && nearest >= 0) chosen[nearest] = at;
-    fixed.add(at);
+  const begins = onsets.map((onset) => steps.indexOf(onset)).filter((at) => at >= 0);
+  for (let stride = 1; stride < steps.length; stride *= 2) {
+    const chosen = new Set([...begins, last]);
+    for (let at = 0; at < steps.length; at += stride) chosen.add(at);
+    if (chosen.size <= count) return [...chosen].sort((a, b) => a - b).map((at) => steps[at]);
   }
-  return chosen.sort((a, b) => a - b).map((i) => steps[i]);
+  const few = [...new Set([last, ...begins.slice(0, 1), 0, ...begins])].slice(0, count);
+  return few.sort((a, b) => a - b).map((at) => steps[at]);
 }
 
 /** A page of the sheet. @param {SheetLayout} of @param {number} lines @returns {Layout} */
-export function pageLayout({ side, steps: { length: columns } }, lines) {
+export function pageLayout({ side, line, steps: { length: columns } }, lines) {
   const pitch = side + SHEET_GAP;
-  const [width, height] = [columns * pitch, lines * pitch];
+  const [width, height] = [columns * pitch, lines * line];
   return inOneBand({
     ...{
       count: columns * lines,
@@ -463,7 +451,7 @@ export function pageLayout({ side, steps: { length: columns } }, lines) {
       left: SHEET_GAP / 2,
       top: SHEET_GAP / 2,
     },
-    ...{ cellWidth: pitch, cellHeight: pitch, tileWidth: side, tileHeight: side, width, height },
+    ...{ cellWidth: pitch, cellHeight: line, tileWidth: side, tileHeight: side, width, height },
     ...{ factor: 1, factorDown: 1, rows: false },
   });
 }

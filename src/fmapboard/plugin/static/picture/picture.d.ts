@@ -113,7 +113,10 @@ export type FilmRequest = {
 /** A line per channel, a column per step; below 1, `factor` shrinks the map. */
 export type FilmLayout = ReturnType<typeof import("./layouts.js").film>;
 
-/** Lengths are CSS px; `rows` are those of a page: a screenful, which is asked for at once. */
+/**
+ * Lengths are CSS px, `line` the height of a row; `rows` are those of a page: a screenful, which is
+ * asked for at once.
+ */
 export type SheetLayout = ReturnType<typeof import("./layouts.js").sheetLayout>;
 
 /** A text at a place, CSS px; `width` squeezes it. */

@@ -11,6 +11,7 @@ import { faultOf } from "../picture/captions.js";
 import { fits } from "../picture/layouts.js";
 import { drawLine } from "../picture/painter.js";
 import { frameOf } from "../picture/sheet_tiles.js";
+import { LEGEND, MARK_COLOURS, css } from "../server/palettes.js";
 import { html, useLayoutEffect, useRef, useState } from "../vendor/preact_htm.js";
 import { HealthKey, HealthMap } from "./cells.js";
 import { Kept, Painted } from "./hooks.js";
@@ -87,7 +88,7 @@ export function Overview({ app, model }) {
           front &&
           isSheet &&
           html`<${ContactSheet} ...${{ app, front }} palette=${state.colours}
-          />`
+            scale=${state.sheet_scale} />`
         }
         ${
           front?.health &&
@@ -162,6 +163,7 @@ function Frames({ health, begins, isDifference }) {
           </li>
         `;
       })}
+      ${kinds.has("nonfinite") && html`<${NonfinitePixels} />`}
       ${isDifference && html`<li key="identical">empty: identical</li>`}
       ${
         begins &&
@@ -170,6 +172,19 @@ function Frames({ health, begins, isDifference }) {
       }
     </ul>
   `;
+}
+
+/** The colours of pixels that are not finite. */
+function NonfinitePixels() {
+  const pixels = LEGEND.filter(({ term }) => term === "nonfinite");
+  return pixels.map(
+    ({ code, name }) => html`
+      <li key=${name}>
+        <i class="dot" aria-hidden="true" style=${{ background: css(MARK_COLOURS[code]) }} />
+        ${name}
+      </li>
+    `,
+  );
 }
 
 const NOTE =

@@ -10,11 +10,11 @@ import { paintPage } from "../picture/sheet_tiles.js";
 import { keptFrom } from "../server/steps.js";
 import { html, useLayoutEffect, useRef, useState } from "../vendor/preact_htm.js";
 import { Cells, themeName } from "./cells.js";
-import { reveal } from "./controls.js";
+import { Segments, reveal } from "./controls.js";
 import { Painted } from "./hooks.js";
 
 /** @import {App} from "../app.js" */
-/** @import {Front, Unit} from "../model/model.js" */
+/** @import {Front, SheetScale, Unit} from "../model/model.js" */
 /** @import {Box, SheetLayout} from "../picture/picture.js" */
 /** @import {Health, HealthLayer, Pass, SheetInput} from "../server/server.js" */
 /** @import {Cell, Drawn, Page, Sheet} from "./view.js" */
@@ -43,8 +43,23 @@ function laidOut(app, health, onsets, width, height) {
   return { health, layers, indices, onsets, layout, keys, names };
 }
 
-/** @param {{app: App, front: Front, palette: string}} props `front` has `health` */
-export function ContactSheet({ app, front, palette }) {
+const SCALES = /** @type {const} */ ([
+  [
+    "picture",
+    "Each picture on its own scale",
+    "each picture between its own least and largest value",
+  ],
+  [
+    "row",
+    "One scale per row",
+    "one scale per layer, without steps with non-finite or large values",
+  ],
+]);
+
+/**
+ * @param {{app: App, front: Front, palette: string, scale: SheetScale}} props `front` has `health`
+ */
+export function ContactSheet({ app, front, palette, scale }) {
   const holder = useRef(/** @type {HTMLElement|null} */ (null));
   const head = useRef(/** @type {HTMLElement|null} */ (null));
   const body = useRef(/** @type {HTMLElement|null} */ (null));
@@ -79,7 +94,7 @@ export function ContactSheet({ app, front, palette }) {
     const mayDiffer = input.value ? input.value.same === false : !input.error;
     const room = mayDiffer && drawn?.input?.same !== false ? pitch : 0;
     const top = element.offsetTop + body.current.offsetTop - scroller.scrollTop + room;
-    const placeOf = (/** @type {number} */ i) => top + i * layout.rows * pitch;
+    const placeOf = (/** @type {number} */ i) => top + i * layout.rows * layout.line;
     const isWithin = (/** @type {number} */ i, /** @type {number} */ more) =>
       placeOf(i) < sight * (1 + more) && placeOf(i + 1) > -more * sight;
     const ask = (/** @type {number} */ i) => front.sheet.page(asked, keys[i]);
@@ -101,19 +116,19 @@ export function ContactSheet({ app, front, palette }) {
   });
 
   const { sheet = null, pages = [], input = null } = drawn ?? {};
-  const { side, names: left, steps, rows } = sheet?.layout ?? NO_LAYOUT;
+  const { side, line, names: left, steps, rows } = sheet?.layout ?? NO_LAYOUT;
   const pitch = side + GAP;
   const under = (/** @type {MouseEvent} */ { clientX, clientY }) => {
     if (!sheet || !body.current) return null;
     const box = body.current.getBoundingClientRect();
-    const row = Math.floor((clientY - box.top) / pitch);
+    const row = Math.floor((clientY - box.top) / line);
     const column = Math.floor((clientX - box.left - left) / pitch);
     const isIn = sheet.layers[row] !== undefined && steps[column] !== undefined;
     return isIn ? { row, column } : null;
   };
   const boxOf = (/** @type {Cell} */ { row, column }) => ({
     left: (body.current?.offsetLeft ?? 0) + left + column * pitch + GAP / 2,
-    top: (body.current?.offsetTop ?? 0) + row * pitch + GAP / 2,
+    top: (body.current?.offsetTop ?? 0) + row * line + GAP / 2,
     ...{ width: side, height: side },
   });
   const channelOf = (/** @type {Cell} */ { row }) => {
@@ -146,9 +161,13 @@ export function ContactSheet({ app, front, palette }) {
     `${words.counted(steps.length, "step")}`;
   const isSame = input?.same !== false;
   return html`
+    <div class="sheet-about">
+      ${sheet && html`<span>${columnsText(sheet)}</span>`}
+      <${Segments} label="Scale" options=${SCALES} value=${scale} choose=${app.set("sheet_scale")} />
+    </div>
     <${Cells} name="contact-sheet" about="contact sheet of layers and steps" reveal=${bring}
       label=${`${counts} of ${words.runText(grid?.run ?? "")}`} layout=${sheet}
-      style=${{ "--names": `${left}px`, "--pitch": `${pitch}px` }}
+      style=${{ "--names": `${left}px`, "--pitch": `${pitch}px`, "--line": `${line}px` }}
       ...${{ app, holder, grid, under, boxOf, lines, channelOf }}>
       <div class="sheet-head" ref=${head}>
         <div class="sheet-corner">
@@ -166,7 +185,7 @@ export function ContactSheet({ app, front, palette }) {
         ${
           sheet &&
           pages.map(
-            (page, i) => html`<${Rows} key=${i} ...${{ sheet, i, page, palette, ratio }} />`,
+            (page, i) => html`<${Rows} key=${i} ...${{ sheet, i, page, palette, scale, ratio }} />`,
           )
         }
       </div>
@@ -175,7 +194,13 @@ export function ContactSheet({ app, front, palette }) {
 }
 
 /** @type {SheetLayout} */
-const NO_LAYOUT = { side: 0, names: 0, steps: [], rows: 1 };
+const NO_LAYOUT = { side: 0, line: 0, names: 0, steps: [], rows: 1 };
+
+/** How many of the steps have a column. @param {Sheet} sheet */
+function columnsText({ health: { steps: kept, step_words: named }, layout: { steps } }) {
+  const all = words.counted(kept.length, words.kindOf(named));
+  return steps.length < kept.length ? `${steps.length} of ${all}` : all;
+}
 
 /** @param {Sheet|null} sheet */
 const unitOf = (sheet) => words.kindOf(sheet?.health.step_words);
@@ -239,12 +264,13 @@ function putImage(context, { cell, width, height, kept, pixels }, i, x, y) {
 
 /**
  * A screenful of rows, empty while they are not known.
- * @param {{sheet: Sheet, i: number, page: Page, palette: string, ratio: number}} props
+ * @param {{sheet: Sheet, i: number, page: Page, palette: string, scale: SheetScale,
+ *   ratio: number}} props
  */
-function Rows({ sheet, i, page, palette, ratio }) {
+function Rows({ sheet, i, page, palette, scale, ratio }) {
   const { health, layout, keys, layers, indices, names } = sheet;
   const pitch = layout.side + GAP;
-  const style = { height: `${keys[i].length * pitch}px` };
+  const style = { height: `${keys[i].length * layout.line}px` };
   if (!page || typeof page === "string")
     return html`<div class="sheet-page" style=${style}>${page}</div>`;
   const first = i * layout.rows;
@@ -256,9 +282,9 @@ function Rows({ sheet, i, page, palette, ratio }) {
   const paint = (/** @type {HTMLCanvasElement} */ canvas) => {
     const placed = pageLayout(layout, page.rows.length);
     const context = prepare(canvas, placed.width, placed.height);
-    paintPage(context, page, placed, stateOf, { ...theme(), palette }, ratio);
+    paintPage(context, page, placed, stateOf, { ...theme(), palette }, ratio, scale === "row");
   };
-  const when = [sheet, page, palette, ratio, themeName(), words.deadWord()];
+  const when = [sheet, page, palette, scale, ratio, themeName(), words.deadWord()];
   return html`
     <div class="sheet-page" style=${style}>
       <div class="sheet-names">
@@ -283,8 +309,11 @@ function stepNames({ health, layout: { steps }, onsets }, pitch) {
     const isOnset = onsets.includes(step);
     const isShort = image !== "" && pitch >= 60;
     const text = isShort ? middle(image, IMAGE) : i % every === 0 || isOnset ? number : "";
-    const title = image || `step ${number}`;
-    return html`<span class=${isOnset ? "onset" : ""} title=${title}>${text}</span>`;
+    const gap = i ? health.steps.indexOf(step) - health.steps.indexOf(steps[i - 1]) - 1 : 0;
+    const without = gap > 0 ? `; ${words.counted(gap, "step")} before it left out` : "";
+    const title = (image || `step ${number}`) + without;
+    const classes = `${isOnset ? "onset" : ""} ${gap > 0 ? "gap" : ""}`.trim();
+    return html`<span class=${classes} title=${title}>${text}</span>`;
   });
 }
 
