@@ -44,6 +44,7 @@ const { outputFiles } = await build({
   charset: "utf8",
   banner: { js: `// sources ${digest.digest("hex")}` },
   legalComments: "inline",
+  sourcemap: isCheck ? false : "external", // for developer tools; neither committed nor installed
   logLevel: "warning",
   write: !isCheck,
 });
