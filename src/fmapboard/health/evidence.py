@@ -423,6 +423,27 @@ class Evidence(OutputEvidence):
             return None
         return next(iter(self.record.health.rows), None)
 
+    @cached_property
+    def loses_inputs(self) -> HealthRow | None:
+        """The first layer with weights whose channels hardly vary at the first logged step.
+
+        Over images and positions, relative to their magnitude, in a network whose outputs hardly
+        vary from image to image then. None if all layers vary: maps of images that are all alike
+        do at their borders.
+        """
+        alike = thresholds.ALIKE_AT_START.value
+        spreads = [output.spread for output in self.first_outputs]
+        if not spreads or any(spread is None or spread > alike for spread in spreads):
+            return None
+        for row in self.layers.rows:
+            statistics = self.record.first.get(row.facts.label)
+            if statistics is None or not is_weighted(row):
+                continue
+            size = np.fmax(np.abs(statistics["minimum"]), np.abs(statistics["maximum"]))
+            if row.facts.values > 1 and statistics["std"].mean() <= alike * size.mean():
+                return row
+        return None
+
     @property
     def gradient_norms(self) -> Mapping[str, Series]:
         """Parameter, or ``tags.TOTAL`` -> the 2-norm of its gradient; empty if none is recorded."""

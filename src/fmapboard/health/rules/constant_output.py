@@ -10,6 +10,7 @@ from fmapboard.health import thresholds
 from fmapboard.health.evidence import Evidence
 from fmapboard.health.finding import Finding, rounded
 from fmapboard.health.rule import Rule
+from fmapboard.health.table import call_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +41,25 @@ class ConstantOutputCheck(Rule):
         constant = evidence.constant_output(self.spread, self.images)
         if constant is None:
             return
+        text = f"the output is nearly the same for all inputs since step {constant.since}: it "
+        text += f"varies by {rounded(constant.spread)} of its magnitude"
+        lost_at = evidence.loses_inputs
+        advice = "Look for the first layer whose maps are all alike, and check the labels"
+        picture = ""
+        if lost_at is not None:
+            table = evidence.layers
+            text += f"; {call_text(table, lost_at)} is the first layer whose channels hardly "
+            text += f"vary at {table.step_text(table.steps[0])}"
+            advice = "Print what this layer receives for two inputs, and its weights"
+            picture = evidence.record.picture(lost_at)
         yield Finding(
-            message=f"the output is nearly the same for all inputs since step {constant.since}: "
-            f"it varies by {rounded(constant.spread)} of its magnitude",
+            message=text,
             since_step=constant.since,
+            layer=lost_at.facts.label if lost_at else None,
             value=constant.spread,
             healthy=f"{thresholds.OUTPUT_SPREAD.healthy}",
             meaning="The network has collapsed, or nothing of the input reaches its end: dead or "
             "saturated layers, a vanishing signal, or labels that do not depend on the input",
-            advice="Look for the first layer whose maps are all alike, and check the labels",
+            advice=advice,
+            picture=picture,
         )

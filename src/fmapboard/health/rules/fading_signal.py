@@ -62,6 +62,10 @@ class FadingSignalCheck(Rule):
         elif 0 < spread <= self.alike:
             value = spread
             text = f"the output varies from input to input by {rounded(spread)} of its magnitude"
+            last = evidence.loses_inputs
+            if last is not None:
+                text += f", and {call_text(table, last)} is the first layer whose channels hardly "
+                text += "vary"
             healthy = thresholds.ALIKE_AT_START.healthy
         elif 0 < size <= self.faint:
             value = size
@@ -76,7 +80,8 @@ class FadingSignalCheck(Rule):
             value=value,
             healthy=healthy,
             meaning="The signal fades from layer to layer, and so do the gradients: the "
-            "initial weights are too small, or saturating activations flatten it",
+            "initial weights are too small, saturating activations flatten it, or something in "
+            "front of the layer divides it or makes all inputs alike",
             advice="Use the layers' own initialization, ReLU, or normalization layers",
             picture=evidence.record.picture(last) if last else "",
         )

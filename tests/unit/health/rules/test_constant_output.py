@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from check_records import statistics
 from output_facts import OUTPUT, findings_of, record_of
 
 from fmapboard.checks import Finding
@@ -22,6 +23,25 @@ def test_an_output_that_is_the_same_for_all_images() -> None:
         assert findings_of(ConstantOutputCheck(), *[other] * 8) == []
     assert findings_of(ConstantOutputCheck(), *[(same, replace(OUTPUT, name="b"))] * 8) == []
     assert len(findings_of(ConstantOutputCheck(), *[(same, replace(same, name="b"))] * 8)) == 1
+
+
+def test_the_first_layer_whose_channels_do_not_vary_is_named_if_the_output_never_varied() -> None:
+    same = replace(OUTPUT, spread=1e-7, predictions=1)
+    varied = statistics(*[(-1.0, 1.0, 0.0, 0.5)] * 4)
+    first = {"conv0": varied, "conv1": statistics(*[(0.2, 0.2, 0.2, 5e-5)] * 4), "conv2": varied}
+    (found,) = ConstantOutputCheck()(record_of([same] * 8, first=first))
+    assert found.layer == "conv1"
+    assert found.message.endswith(
+        "; `conv1` is the first layer whose channels hardly vary at step 0"
+    )
+    assert found.advice.startswith("Print what this layer receives")
+    for outputs, given in (
+        ([same] * 8, {**first, "conv1": varied}),
+        ([OUTPUT, *[same] * 7], first),  # it was lost later
+    ):
+        (found,) = ConstantOutputCheck()(record_of(outputs, first=given))
+        assert found.layer is None
+        assert found.advice.startswith("Look for the first layer")
 
 
 def test_a_critics_answers_to_one_kind_of_images_may_be_alike() -> None:

@@ -54,6 +54,17 @@ def test_an_output_that_hardly_depends_on_the_input_from_the_start(
     assert found(later=0.1) == []  # it learns
 
 
+def test_the_first_layer_that_does_not_vary_is_named() -> None:
+    out = OutputFacts("", (8, 10), spread=1e-6, low=0.0, high=1.0)
+    facts = [TrainingFacts(outputs=(out,))] * LAST
+    first = {"conv0": statistics(*[(-1.0, 1.0, 0.0, 0.5)] * 4)}
+    first["conv1"] = statistics(*[(0.2, 0.2, 0.2, 1e-5)] * 4)
+    given = record(facts=facts, first=first, scalars=gradients(1.0))
+    (found,) = FadingSignalCheck()(given)
+    assert found.layer == "conv1"
+    assert "`conv1` is the first layer whose channels hardly vary at step 0" in found.message
+
+
 @pytest.mark.parametrize(
     ("low", "high", "is_found"),
     [
