@@ -29,7 +29,7 @@ def test_a_column_that_the_shared_scale_hides_gets_its_own_by_a_button(
     person.see(".sides[data-inputs=same]").wait_for()
     person.see(".ranks button").wait_for()
     (said,) = notes(person)
-    assert said.startswith("A looks flat because both columns share one scale: values from −")
+    assert said.startswith("Both columns are on one scale, on which A looks flat: values from −")
     ranked = person.see(".ranks").inner_text().splitlines()
     assert ranked[0].startswith("By how many times larger one column's values are")
     assert "B 3000 × A" in ranked

@@ -1,7 +1,7 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { barLabels } from "../../src/fmapboard/plugin/static/picture/captions.js";
+import { barLabels, valueRange } from "../../src/fmapboard/plugin/static/picture/captions.js";
 
 const WIDE = 7;
 /** @param {string} text */
@@ -45,4 +45,14 @@ test("a narrow bar has fewer digits, then one label with both ends", () => {
 test("a bar of one value or of none says so", () => {
   assert.deepEqual(texts(2, 2, 200), ["2"]);
   assert.deepEqual(texts(NaN, NaN, 200), ["no finite value"]);
+});
+
+test("a map on a scale with 0 in the middle has its own least and largest value below it", () => {
+  const planes = { channels: 1, height: 1, width: 3, marks: null, coarse: 1 };
+  const levels = Uint8Array.from([0, 100, 174]);
+  const ends = { lo: Float32Array.of(-0.0405), hi: Float32Array.of(0.0405) };
+  const [lo, hi] = valueRange({ planes: { ...planes, levels }, ...ends }, 0);
+  assert.deepEqual([lo.toFixed(4), hi.toFixed(4)], ["-0.0405", "0.0148"]);
+  const own = { lo: Float32Array.of(-1), hi: Float32Array.of(2) };
+  assert.deepEqual(valueRange({ planes: { ...planes, levels }, ...own }, 0), [-1, 2]);
 });

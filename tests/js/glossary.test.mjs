@@ -3,7 +3,6 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { GLOSSARY, explanation } from "../../src/fmapboard/plugin/static/model/terms.js";
 import { goneText, replaced } from "../../src/fmapboard/plugin/static/model/compare.js";
-import { isReversed } from "../../src/fmapboard/plugin/static/model/scene.js";
 import { START } from "../../src/fmapboard/plugin/static/model/state.js";
 
 test("a term is explained in the tooltip, and for screen readers by the help", () => {
@@ -31,15 +30,4 @@ test("what an address names but is not there is said while its replacement is sh
     "Run old is gone: showing new.",
   );
   assert.equal(goneText(replaced([], "run", "", "new"), shown), "");
-});
-
-test("of one run, older steps stand left; of several, the order is the user's", () => {
-  const column = (/** @type {string} */ run, /** @type {number} */ step) => ({
-    question: { run, key: "k", step, ts: 0, role: "feature_maps", sample: 0 },
-  });
-  assert.equal(isReversed([column("a", 9), column("a", 0)]), true);
-  assert.equal(isReversed([column("a", 9), column("a", 9)]), false);
-  assert.equal(isReversed([column("a", 9), column("b", 0)]), false);
-  assert.equal(isReversed([column("a", 9), { question: null }]), false);
-  assert.equal(isReversed([column("a", 9)]), false);
 });

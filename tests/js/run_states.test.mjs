@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
   RUN_STATES,
+  apart,
   folded,
   noteVerdict,
   rowsOf,
@@ -100,4 +101,14 @@ test("the summary counts further runs by state, the worst first", () => {
     summary(runs("learns", "not known", "does not learn", "fault", "learns", "suspicion")),
     "6 further runs: 1 faulty, 1 suspicious, 1 not learning, 1 not known, 2 learning",
   );
+});
+
+test("runs that diff wrote are apart from trainings, unless something was found in them", () => {
+  const all = ["diff/a", "diff/b", "diff/difference", "other/a", "a"];
+  const learns = all.map((run) => ({ run, state: /** @type {RunState} */ ("learns") }));
+  const states = (/** @type {{state: RunState}[]} */ of) => of.map(({ state }) => state);
+  const three = ["difference", "difference", "difference"];
+  assert.deepEqual(states(apart(learns, all)), [...three, "learns", "learns"]);
+  assert.deepEqual(states(apart([{ run: "diff/a", state: "fault" }], all)), ["fault"]);
+  assert.deepEqual(rowsOf(apart(learns, all)).length, 2);
 });

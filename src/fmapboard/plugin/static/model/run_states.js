@@ -20,7 +20,7 @@ export const RUN_STATES = Object.freeze({
   },
   unreadable: { sign: "∅", word: "Unreadable", term: "unreadable", many: "unreadable" },
   "not known": { sign: "?", word: "Not known", term: "not_known", many: "not known" },
-  difference: { sign: "≠", word: "Difference", term: "difference_run", many: "with differences" },
+  difference: { sign: "≠", word: "Difference", term: "difference_run", many: "compared by diff" },
   learns: { sign: "✓", word: "Learns", term: "learns", many: "learning" },
 });
 
@@ -80,7 +80,26 @@ export function summary(runs) {
 export const SHARED = new Map([
   ["not known", "Nothing found, but not known whether they learn:"],
   ["learns", "Nothing found in"],
+  ["difference", "No trainings, but compared by diff:"],
 ]);
+
+/**
+ * Verdicts in which the runs of `diff` without faults are no trainings: that of the difference, and
+ * those of the two models beside it.
+ * @template {{run: string, state: RunState}} T
+ * @param {readonly T[]} verdicts @param {readonly string[]} runs all of them
+ */
+export function apart(verdicts, runs) {
+  const folders = new Set(runs.filter(isOfDifferences).map(folderOf));
+  return verdicts.map((each) =>
+    folders.has(folderOf(each.run)) && NOTHING_FOUND.has(each.state)
+      ? { ...each, state: /** @type {const} */ ("difference") }
+      : each,
+  );
+}
+
+/** @param {string} run */
+const folderOf = (run) => run.slice(0, run.lastIndexOf("/") + 1);
 
 /**
  * The rows of a list of runs, the worst first: a run each, or the runs of a state that share one.

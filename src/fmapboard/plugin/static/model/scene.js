@@ -82,21 +82,11 @@ export function whyNot(maps, question) {
 }
 
 /**
- * True if B is left of A: an older step of the same run.
- * @param {readonly {question: Question|null}[]} columns
- */
-export function isReversed([a, b]) {
-  if (!a?.question || !b?.question || a.question.run !== b.question.run) return false;
-  return b.question.step < a.question.step;
-}
-
-/**
  * The tiles of a cell; a column without a picture keeps its place.
  * @param {ShownTiles} show @param {SceneColumn[]} columns
  */
 export function parts(show, columns) {
   const maps = MAPS.slice(0, columns.length);
-  if (isReversed(columns)) maps.reverse();
   if (show === "both" || !columns[1]?.difference) return maps;
   /** @type {Part[]} */
   const difference = ["ab"];

@@ -13,8 +13,8 @@ export const GLOSSARY = Object.freeze({
     "The parts of a folder of images that excite the channel most: the receptive fields of its " +
     "largest values.",
   sample:
-    "The image whose maps are drawn, counted from 0 in the batch, or among the fixed images of " +
-    "probe=.",
+    "The image whose maps are drawn, counted from 0 in the batch, or among the fixed images that " +
+    "all steps have.",
   scale:
     "The values that get the first and the last colour: those of each channel, or of the whole " +
     "layer.",
@@ -58,7 +58,7 @@ export const GLOSSARY = Object.freeze({
   ratio:
     "How much one optimizer step changed a parameter: the 2-norm of the change divided by that " +
     "of the parameter. ≈: estimated from a sample of a large parameter.",
-  histogram: "How often each value occurs, per step: the brighter, the more often.",
+  histogram: "How often each value occurs, per step: the more it stands out, the more often.",
   batch: "Measured over all images of the batch and all positions of the map.",
   block:
     "The square of positions that one stored pixel is the mean of, because the map was too " +

@@ -175,9 +175,9 @@ export function scaleNote({ columns, ranges, channels, ownScale }) {
   if (ownScale) return "Each column has a scale of its own: equal colours are not equal values.";
   const flat = shown.filter(({ side }) => side && share(side, ranges, channels) < FLAT);
   const others = shown.filter((column) => !flat.includes(column));
-  if (!flat.length || !others.length) return "";
+  if (!flat.length || !others.length) return "Both columns are on one scale.";
   return (
-    `${flat[0].letter} looks flat because both columns share one scale: values ` +
+    `Both columns are on one scale, on which ${flat[0].letter} looks flat: values ` +
     `${extent(flat[0], channels)}, but ${extent(others[0], channels)}.`
   );
 }

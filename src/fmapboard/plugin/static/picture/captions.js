@@ -5,9 +5,10 @@ import { columnOf, flags, isDifference, loudest } from "../model/scene.js";
 import { inWordsOf, short, ticks } from "../model/words.js";
 import { once } from "../server/cache.js";
 import { valueAt } from "../server/decode.js";
-import { LEGEND } from "../server/palettes.js";
+import { LEGEND, badMark } from "../server/palettes.js";
 
 /** @import {MapsScene, Part} from "../model/model.js" */
+/** @import {Side} from "../model/model.js" */
 /** @import {Maps} from "../server/server.js" */
 
 /**
@@ -79,7 +80,27 @@ export function rangeText(scene, part, channel) {
   if (maps && question && !anyFinite(maps, question.role, channel)) return "no finite value";
   const ends = ["minimum", "maximum"].map((name) => maps?.arrays[`${question?.role}.${name}`]);
   if (ends.every((of) => of?.values[channel] === 0)) return "0"; // it has no scale
-  return side ? `${short(side.lo[channel], 2)}…${short(side.hi[channel], 2)}` : "";
+  if (!side) return "";
+  const [lo, hi] = valueRange(side, channel);
+  return `${short(lo, 2)}…${short(hi, 2)}`;
+}
+
+/**
+ * The least and the largest value of a map: the ends of its own scale, unless that has 0 in the
+ * middle. @param {Side} side @param {number} channel @returns {[number, number]}
+ */
+export function valueRange({ planes, lo, hi }, channel) {
+  const [low, high] = [lo[channel], hi[channel]];
+  if (low !== -high) return [low, high];
+  const size = planes.height * planes.width;
+  let [least, most] = [255, 0];
+  for (let i = channel * size; i < (channel + 1) * size; i += 1) {
+    if (badMark(planes.marks, i)) continue;
+    least = Math.min(least, planes.levels[i]);
+    most = Math.max(most, planes.levels[i]);
+  }
+  const at = (/** @type {number} */ level) => low + ((high - low) * level) / 255;
+  return least > most ? [low, high] : [at(least), at(most)];
 }
 
 /**

@@ -19,18 +19,16 @@ const EFFECTS = Object.freeze({
     "step's loss, relu(−∂L/∂A)·A summed over channels.",
   probe:
     "Where it is bright, a larger activation of the layer lowers the loss here: LayerCAM of " +
-    "attribution_loss on the probe in eval mode, relu(−∂L/∂A)·A summed over channels.",
+    "the loss of the same images at each step in eval mode, relu(−∂L/∂A)·A summed over channels.",
   score:
     "Where it is bright, a larger activation of the layer raises the score here, of the class " +
-    "that " +
-    "target= names or else of each image's highest score: LayerCAM in eval mode, relu(∂y/∂A)·A " +
+    "that was chosen or else of the image's highest score: LayerCAM in eval mode, relu(∂y/∂A)·A " +
     "summed over channels.",
 });
 const CONTROL =
   "The first logged step is the control: what is bright there too has not been learned since. " +
   "Bright does not mean that the network needs this place.";
-const OTHER_IMAGES =
-  " Two steps usually saw different images: attribution_loss= draws the same ones at each step.";
+const OTHER_IMAGES = " Two steps usually saw different images.";
 
 /** What bright places mean. @param {Row[]} rows at least one */
 export function effectText(rows) {

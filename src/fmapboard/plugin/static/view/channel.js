@@ -5,7 +5,7 @@ import * as plots from "../chart/plot.js";
 import { origin, sideName } from "../model/compare.js";
 import { spanOf } from "../model/look.js";
 import { cropsOf } from "../model/patches.js";
-import { columnIndex, flags, isDifference, isReversed, partName } from "../model/scene.js";
+import { columnIndex, flags, isDifference, partName } from "../model/scene.js";
 import { explanation } from "../model/terms.js";
 import { drawnOf } from "../model/value_scale.js";
 import { deadWord, kindOf, short, whole } from "../model/words.js";
@@ -45,9 +45,7 @@ export function Channel({ app, model }) {
     `;
   }
   const of = { app, model, scene, channel };
-  const all = /** @type {Part[]} */ (
-    isReversed(scene.columns) ? ["b", "a", "ab"] : ["a", "b", "ab"]
-  );
+  const all = /** @type {Part[]} */ (["a", "b", "ab"]);
   const parts = all.filter((part) =>
     isDifference(part) ? scene.parts.includes(part) : columnIndex(part) < scene.columns.length,
   );
@@ -255,8 +253,7 @@ function Numbers({ scene, channel }) {
   const all = scene.columns.map((each) => each.question);
   /** @type {{maps: Maps, question: Question, letters: string}[]} */
   const sides = [];
-  const shownColumns = isReversed(scene.columns) ? scene.columns.toReversed() : scene.columns;
-  for (const { maps, question, letter } of shownColumns) {
+  for (const { maps, question, letter } of scene.columns) {
     if (!maps || !question) continue;
     // The numbers are of the whole batch: two samples share them.
     const same = sides.find((each) => each.maps === maps && each.question.role === question.role);

@@ -2,7 +2,6 @@
 /** The columns: headings that say where each stems from, and the controls of those beside A. */
 
 import { ROLE_NAMES, decades, groupOf, layerText, matchText } from "../model/compare.js";
-import { isReversed } from "../model/scene.js";
 import { SAME } from "../model/state.js";
 import { percent, runText, short, stepText } from "../model/words.js";
 import { runColour } from "../picture/canvas.js";
@@ -115,16 +114,15 @@ function Side({ app, model, i, place }) {
 
 /** @param {{app: App, model: Model}} props */
 export function Sides({ app, model }) {
-  const { sides, state, scene } = model;
+  const { sides, state } = model;
   const isAsked = state.compare !== null && state.role !== "kernels";
   if (!sides && !isAsked) return null;
   const shown = [0, 1].filter((i) => sides?.each[i] || (i > 0 && isAsked));
-  const places = isReversed(scene?.columns ?? []) ? [1, 0] : [0, 1];
   const own = () => app.update({ own_scale: !app.state.own_scale });
   const count = { "--columns": shown.length };
   return html`
     <div class="sides" data-inputs=${sides?.inputs ?? "loading"} style=${count}>
-      ${shown.map((i) => html`<${Side} key=${i} ...${{ app, model, i }} place=${places[i]} />`)}
+      ${shown.map((i) => html`<${Side} key=${i} ...${{ app, model, i }} place=${i} />`)}
       <div class="below-sides" style=${{ order: 2 }} hidden=${!sides?.notes.length}>
         <p class="differs all" role="status">${sides?.notes.join(" ")}</p>
         <button type="button" class="own-scale" hidden=${!sides?.hasScaleNote} onClick=${own}>

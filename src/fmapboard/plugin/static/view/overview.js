@@ -3,7 +3,15 @@
 
 import { opening, scope, unreadText } from "../model/front.js";
 import { CODE, KINDS, STATES, tableOf } from "../model/health_states.js";
-import { NOTHING_FOUND, RUN_STATES, SHARED, folded, rowsOf, summary } from "../model/run_states.js";
+import {
+  NOTHING_FOUND,
+  RUN_STATES,
+  SHARED,
+  apart,
+  folded,
+  rowsOf,
+  summary,
+} from "../model/run_states.js";
 import { explanation } from "../model/terms.js";
 import { callName, counted, inWordsOf, kindOf, runText, stepText, wordOf } from "../model/words.js";
 import { prepare, runColour } from "../picture/canvas.js";
@@ -249,7 +257,8 @@ export function Verdicts({ app, model, front }) {
   const shown = front.verdicts.find(({ run }) => run === front.run);
   const isDifference = !shown || shown.state === "difference";
   const difference = isDifference ? front.difference : null;
-  const others = front.verdicts.filter(
+  const names = runs.map(({ run }) => run);
+  const others = apart(front.verdicts, names).filter(
     ({ run, state }) => run !== front.run && !(front.difference && isQuiet(state)),
   );
   const first = difference?.layer;
@@ -295,7 +304,7 @@ export function Verdicts({ app, model, front }) {
 
 /** True if a run of this state needs no attention beside a difference. @param {RunState} state */
 function isQuiet(state) {
-  return state === "not known" || state === "learns";
+  return state === "not known" || state === "learns" || state === "difference";
 }
 
 /**

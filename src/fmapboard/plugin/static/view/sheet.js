@@ -89,7 +89,9 @@ export function ContactSheet({ app, front, palette, scale }) {
     const { layout, keys, layers } = sheet;
     const cell = Math.max(8, Math.min(256, Math.round(layout.side * ratio)));
     const asked = { run: health.run, name: layers[0]?.name ?? "", steps: layout.steps, cell };
-    const input = front.sheet.input(asked);
+    const listed = app.source.layers(health.run).value;
+    const hasInput = listed?.inputs.some(({ name }) => name === asked.name) ?? false;
+    const input = hasInput ? front.sheet.input(asked) : NO_INPUT;
     const pitch = layout.side + GAP;
     const mayDiffer = input.value ? input.value.same === false : !input.error;
     const room = mayDiffer && drawn?.input?.same !== false ? pitch : 0;
@@ -193,6 +195,11 @@ export function ContactSheet({ app, front, palette, scale }) {
   `;
 }
 
+/** Of a run without pictures of its input. @type {ReturnType<Front["sheet"]["input"]>} */
+const NO_INPUT = Object.freeze({
+  ...{ value: undefined, epoch: 0, loading: false, error: new Error("no input is kept") },
+});
+
 /** @type {SheetLayout} */
 const NO_LAYOUT = { side: 0, line: 0, names: 0, steps: [], rows: 1 };
 
@@ -239,7 +246,7 @@ function InputRow({ input, unit, pitch, ratio }) {
       <div class="sheet-names">
         <b>input</b>
         <span class="sheet-note">
-          ${unit === "image" ? "" : "another image at each step; probe= keeps one"}
+          ${unit === "image" ? "" : "another image at each step"}
         </span>
       </div>
       <${Painted} aria-hidden="true" paint=${paint} of=${[input, pitch, ratio]} />
