@@ -12,7 +12,7 @@ from browser_visitor import Person
 
 STATES = {
     "fault": ("✕", "Fault:", "values are NaN or infinite since step 5"),
-    "suspicion": ("!", "Suspicion:", "the loss hardly falls, since step 0"),
+    "suspicion": ("!", "Suspicion:", "the loss hardly falls ("),
     "does not learn": ("—", "Does not learn:", "that of guessing (ln 4 = 1.39)"),
     "not known": ("?", "Not known:", "whether it learns is not known, since no loss was read"),
     "learns": ("✓", "Learns:", "the loss fell from 1.37 at step 0 to "),

@@ -241,9 +241,14 @@ class OutputEvidence(InputEvidence):
         record: what was logged of the model.
     """
 
-    @cached_property
+    @property
     def losses(self) -> list[list[float]]:
-        """The losses of each output, where they are known at four logged steps or more.
+        """The losses of each output, where they are known at four logged steps or more."""
+        return list(self.losses_of_outputs.values())
+
+    @cached_property
+    def losses_of_outputs(self) -> dict[str, list[float]]:
+        """Name of an output -> its losses, where they are known at four logged steps or more.
 
         That of the first step too, if it was certain only later.
         """
@@ -257,7 +262,7 @@ class OutputEvidence(InputEvidence):
                     losses.append(output.held.loss)
                 losses.append(output.loss)
         least = thresholds.LOGGED_STEPS.value
-        return [losses for losses in known.values() if len(losses) >= least]
+        return {name: losses for name, losses in known.items() if len(losses) >= least}
 
     def falls(self, below: float = math.inf) -> bool:
         """True if losses are known that start below a value, and end at four fifths or less."""

@@ -54,8 +54,9 @@ class OneLabelCheck(Rule):
                 value=label,
                 healthy="several labels",
                 meaning="The network learns to give one answer, whatever the image: the "
-                "labels are lost on their way, or the data are sorted by class and not "
-                "shuffled. Intended if the first column is the positive of sampled negatives",
+                "labels are lost on their way, the data are sorted by class and not "
+                "shuffled, or the weight of all other classes in the loss is 0. "
+                "Intended if the first column is the positive of sampled negatives",
                 advice="Print the labels of a few batches; shuffle the data",
             )
 

@@ -69,7 +69,8 @@ class UnusedClassesCheck(Rule):
                 since_step=labels.first,
                 value=labels.classes - used,
                 healthy="each class occurs",
-                meaning="The last layer has more outputs than classes, or classes are lost",
+                meaning="The last layer has more outputs than classes, classes are lost, or their "
+                "weight in the loss is 0",
                 advice="Compare the number of outputs with the labels of the whole data set; "
                 "nothing is wrong if some classes are rare or reserved",
             )

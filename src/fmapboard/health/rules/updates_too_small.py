@@ -10,7 +10,7 @@ import numpy as np
 
 from fmapboard.formats import tags
 from fmapboard.health import effects, thresholds
-from fmapboard.health.evidence import Evidence, Ratios
+from fmapboard.health.evidence import Evidence, Ratios, quoted
 from fmapboard.health.finding import Finding, percent
 from fmapboard.health.rule import Rule
 
@@ -72,8 +72,9 @@ class UpdatesTooSmallCheck(Rule):
         largest = np.nan_to_num(ratios.values).max(0)
         text = f"no optimizer step changes a weight by more than {percent(value)} of its norm,"
         if small.is_median:
-            loss = " and the loss hardly falls," if evidence.losses else ""
-            text = f"the median update is {percent(value)} of the weights,{loss}"
+            text = f"the median update is {percent(value)} of the weights,"
+            if evidence.losses:
+                text += f" and {_first_loss(evidence)},"
         parameter = ratios.names[int(np.nanargmax(largest))]
         meaning, advice = _clipped(evidence) or (
             "At this rate training takes very long, or stands still",
@@ -123,3 +124,11 @@ def _clipped(evidence: Evidence) -> tuple[str, str] | None:
         f"The norm of all gradients is {largest:.2g} at every logged step: they are clipped to it",
         "Clip the gradients to a larger norm, such as 1, before the learning rate is changed",
     )
+
+
+def _first_loss(evidence: Evidence) -> str:
+    """The loss of the first output of which it is known, none of which falls."""
+    name, losses = next(iter(evidence.losses_of_outputs.items()))
+    late = float(np.median(losses[len(losses) // 2 :]))
+    of_output = f" of{quoted(name)}" if name else ""
+    return f"the loss{of_output} hardly falls ({losses[0]:.3g}, later {late:.3g})"

@@ -12,6 +12,7 @@ from fmapboard.health.rules import OneLabelCheck
 
 def test_all_images_with_one_label() -> None:
     (found,) = findings_of(OneLabelCheck(), *[labels((3, 16))] * 4)
+    assert "in the loss is 0" in found.meaning  # class weights
     assert (found.class_, found.since_step, found.value) == ("note", 0, 3)
     assert found.message == ("all 64 labels of the output at 4 logged steps are 3, of 10 classes")
     assert findings_of(OneLabelCheck(), *[labels((3, 15))] * 4) == []

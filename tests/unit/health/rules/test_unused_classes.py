@@ -23,6 +23,7 @@ def test_classes_that_no_label_names() -> None:
     assert found.message == (
         "the output has 10 classes, and 236 labels at 4 logged steps name 4 of them"
     )
+    assert "in the loss is 0" in found.meaning  # class weights
     assert len(findings_of(UnusedClassesCheck(), four[0], four[0])) == 1
     assert findings_of(UnusedClassesCheck(), four[0], four[1]) == []
     assert math.exp(-8 / 2) < 0.02 < math.exp(-7 / 2)

@@ -58,6 +58,13 @@ def test_weights_without_a_gradient_are_not_told_to_need_a_higher_rate() -> None
     assert found.parameter == "conv3.weight"
 
 
+def test_the_loss_that_hardly_falls_is_said_with_its_figures_and_its_output() -> None:
+    heads = [OutputFacts(name, (8, 10), loss=loss) for name, loss in (("cls", 2.3), ("obj", 0.7))]
+    facts = [replace(STEPPED, outputs=tuple(heads))] * LAST
+    (found,) = UpdatesTooSmallCheck()(record(scalars=updates([3.9e-4] * LAST), facts=facts))
+    assert "and the loss of `cls` hardly falls (2.3, later 2.3), since step 0" in found.message
+
+
 def test_small_updates_are_judged_by_the_loss_where_it_is_known() -> None:
     def found(ratio: float, *losses: float | None) -> list[Finding]:
         outputs = [OutputFacts("", (8, 10), kind="cross-entropy", loss=loss) for loss in losses]
@@ -67,7 +74,8 @@ def test_small_updates_are_judged_by_the_loss_where_it_is_known() -> None:
     stays = [2.3, *[2.29] * (LAST - 1)]
     (one,) = found(3.9e-4, *stays)
     assert one.message.startswith(
-        "the median update is 0.039 % of the weights, and the loss hardly falls, since step 0"
+        "the median update is 0.039 % of the weights, and the loss hardly falls (2.3, later 2.29), "
+        "since step 0"
     )
     assert one.healthy == "0.04 % to 4 %"
     assert found(4.1e-4, *stays) == []
