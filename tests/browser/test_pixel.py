@@ -126,7 +126,9 @@ def test_a_point_in_a_sequence_is_a_position(
     for y in range(24, 80, 6):
         person.page.mouse.move(box["x"] + 260, box["y"] + y)
         said.add(person.see(".film .status").text_content())
-    pattern = r"step 0 · channel 0 · position (\d+) · (\S+) ± (\S+)"
+    pattern = r"step 0 · channel (\d+) · position (\d+) · (\S+) ± (\S+)"
     (found,) = [match for match in (re.fullmatch(pattern, each) for each in said) if match]
-    position, value, unit = int(found[1]), number(found[2]), number(found[3])
-    assert value == pytest.approx(stored_maps(tmp_path / "audio", "0")[0][0, 0, position], abs=unit)
+    channel, position = int(found[1]), int(found[2])
+    value, unit = number(found[3]), number(found[4])
+    stored = stored_maps(tmp_path / "audio", "0")[0]
+    assert value == pytest.approx(stored[channel, 0, position], abs=unit)

@@ -42,14 +42,17 @@ test(
   },
 );
 
-test("that two columns have one scale is said; nothing of one that is alone or has no picture", () => {
-  assert.equal(note([A, column("B", [-9, -9], [9, 9])], 2), ONE);
-  assert.equal(note([A], 2), "");
-  assert.equal(note([A, NONE], 2), "");
-  assert.equal(note([A, NONE], 2, true), "");
-  const lost = column("B", [NaN, NaN], [NaN, NaN]);
-  assert.equal(note([A, lost], 2), ONE);
-});
+test(
+  "that two columns have one scale is said; nothing of one that is alone or has no " + "picture",
+  () => {
+    assert.equal(note([A, column("B", [-9, -9], [9, 9])], 2), ONE);
+    assert.equal(note([A], 2), "");
+    assert.equal(note([A, NONE], 2), "");
+    assert.equal(note([A, NONE], 2, true), "");
+    const lost = column("B", [NaN, NaN], [NaN, NaN]);
+    assert.equal(note([A, lost], 2), ONE);
+  },
+);
 
 test("most channels decide whether a column looks flat", () => {
   const one = column("B", [0, 0, 0], [1e3, 1, 1]);

@@ -318,7 +318,7 @@ export function film(request, side) {
     ...{ inputTop, inputHeight, kernelTop, kernelHeight },
     left: FILM_GUTTER, // the labels at the left, which do not scroll
     top: rowTop,
-    width: FILM_GUTTER + count * columnWidth + FILM_MARGIN,
+    width: FILM_GUTTER + across * columnWidth + FILM_MARGIN,
     height: bands * bandHeight,
   };
 }
@@ -389,7 +389,9 @@ export const SHEET_LEAST = 24;
 const RECOGNIZED = 80;
 /** Side that a few steps do not go above, CSS px. */
 const LARGEST = 160;
-/** Height of the ranges below the pictures, and the smallest side of a cell that has one, CSS px. */
+/**
+ * Height of the ranges below the pictures, and the smallest side of a cell that has one, CSS px.
+ */
 export const SHEET_CAPTION = 16;
 export const CAPTIONED = 60;
 /** The map of states is shown first where fewer columns fit. */
@@ -422,9 +424,11 @@ export function sheetLayout({ layers, steps, onsets, width, height }) {
 }
 
 /**
- * At most `count` steps: each 1st, 2nd, 4th, … one, so that fewer columns are some of more ones, the
- * last one, and onsets besides. @param {readonly number[]} steps ascending @param {number} count
- * @param {readonly number[]} onsets the most important first @returns {number[]}
+ * At most `count` steps: each 1st, 2nd, 4th, … one, so that fewer columns are some of more ones,
+ * the last one, and onsets besides.
+ * @param {readonly number[]} steps ascending @param {number} count
+ * @param {readonly number[]} onsets the most important first
+ * @returns {number[]}
  */
 export function thinned(steps, count, onsets) {
   const last = steps.length - 1;

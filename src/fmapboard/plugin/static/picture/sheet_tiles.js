@@ -57,7 +57,10 @@ export function wholeMark({ pixels, height, width, starts }, i) {
   return mark;
 }
 
-/** The value of a map that has only one; NaN of others. @param {SheetPage} page @param {number} i */
+/**
+ * The value of a map that has only one; NaN of others.
+ * @param {SheetPage} page @param {number} i
+ */
 export function onlyValue(page, i) {
   const { height, width, lo, hi } = page;
   const mark = wholeMark(page, i);

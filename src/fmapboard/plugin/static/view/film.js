@@ -6,7 +6,7 @@ import { FilmSource } from "../model/film_strips.js";
 import { FAR, isBeyond, keptUnit, onsets, stepsOf } from "../model/film_scale.js";
 import { moved } from "../model/state.js";
 import { counted, deadWord, short, stepText, wordOf } from "../model/words.js";
-import { prepare, theme } from "../picture/canvas.js";
+import { theme } from "../picture/canvas.js";
 import { positionText, valueText } from "../picture/captions.js";
 import * as picture from "../picture/film_tiles.js";
 import * as layouts from "../picture/layouts.js";
@@ -15,7 +15,7 @@ import { badMark } from "../server/palettes.js";
 import { indexOf, keptFrom } from "../server/steps.js";
 import { html, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact_htm.js";
 import { reveal } from "./controls.js";
-import { useCanvas } from "./hooks.js";
+import { useScrolled } from "./hooks.js";
 import { saveFilm } from "./save.js";
 
 /** @import {App} from "../app.js" */
@@ -319,67 +319,39 @@ const HELP =
  *   open: (column: number, row: number|null) => void}} props
  */
 function Pane({ model, strip, wraps, acts, scrolled, pointed, open }) {
-  const scroller = useRef(/** @type {HTMLElement|null} */ (null));
-  const held = useRef(/** @type {FilmLayout|null} */ (null));
-  /** The pointer in the page, while it is over the strip. */
-  const pointer = useRef(/** @type {MouseEvent|null} */ (null));
   /** Where the strip was scrolled to by another one. */
   const led = useRef(/** @type {{left: number, top: number}|null} */ (null));
   const [hovered, hover] = useState(/** @type {number|null} */ (null));
-
-  /** @param {HTMLCanvasElement} canvas */
-  function paint(canvas) {
-    const { tile, colours } = model.state;
-    const ratio = window.devicePixelRatio || 1;
-    const { clientWidth: width = 0, clientHeight: height = 0 } = scroller.current ?? {};
-    const { scrollLeft: left = 0, scrollTop: top = 0 } = scroller.current ?? {};
-    if (!width || !height) return;
-    const request = { tile, windowWidth: width, windowHeight: height, ratio, wraps };
-    const placed = layoutIn(model, strip, request);
-    held.current = placed;
-    const sheet = /** @type {HTMLElement} */ (canvas.parentElement);
-    sheet.style.width = wraps ? "" : `${Math.max(placed.width, 1)}px`;
-    sheet.style.height = `${Math.max(placed.height, 1)}px`;
-    const look = { ...theme(), palette: colours };
-    const context = prepare(canvas, width, height);
-    const where = { left, top, width, height, ratio, hovered };
-    picture.paintFilm(context, strip, placed, where, look);
-  }
-  const canvas = useCanvas(paint, [strip, hovered]);
-  const paintAgain = () => void (canvas.current && paint(canvas.current));
+  const { scroller, layout, pointedAt, again, view } = useScrolled({
+    place({ width: windowWidth, height: windowHeight, ratio }) {
+      const request = { tile: model.state.tile, windowWidth, windowHeight, ratio, wraps };
+      return layoutIn(model, strip, request);
+    },
+    paint(context, placed, where) {
+      const look = { ...theme(), palette: model.state.colours };
+      picture.paintFilm(context, strip, placed, { ...where, hovered }, look);
+    },
+    inputs: [strip, hovered],
+    hit: layouts.filmHit,
+    pointed(at) {
+      pointed();
+      hover(at?.column ?? null);
+    },
+    scrolled() {
+      const isLed = led.current !== null && isAt(led.current.left, led.current.top);
+      led.current = null;
+      if (!isLed) scrolled();
+    },
+    click: ({ column, row }) => open(column, row),
+  });
 
   /** The columns to load, the most wanted first. */
   function wanted() {
-    const [{ current: placed }, { current: element }] = [held, scroller];
+    const [{ current: placed }, { current: element }] = [layout, scroller];
     if (!placed || !element) return [];
     const { scrollTop: top, scrollLeft: left, clientWidth: width, clientHeight: height } = element;
     const shown = layouts.visibleSteps(placed, { top, left, width, height });
     return layouts.loadingOrder(shown, placed.steps, AHEAD);
-  }
-
-  /** The column and row under the pointer, or null. @param {MouseEvent|null} event */
-  function under(event) {
-    const [{ current: placed }, { current: element }] = [held, scroller];
-    if (!placed || !element || !event || !canvas.current) return null;
-    const box = canvas.current.getBoundingClientRect();
-    const x = event.clientX - box.left;
-    if (x < placed.left || x >= box.width) return null;
-    const y = event.clientY - box.top + element.scrollTop;
-    return layouts.filmHit(placed, x + element.scrollLeft, y);
-  }
-
-  /** What is under the pointer now; null without a pointer on this strip. */
-  function pointedAt() {
-    const at = under(pointer.current);
-    if (canvas.current) canvas.current.style.cursor = at ? "pointer" : "default";
-    return at;
-  }
-
-  /** @param {MouseEvent|null} event null once the pointer has left */
-  function point(event) {
-    pointer.current = event;
-    pointed();
-    hover(under(event)?.column ?? null);
   }
 
   /** @param {number} left @param {number} top CSS px */
@@ -388,16 +360,8 @@ function Pane({ model, strip, wraps, acts, scrolled, pointed, open }) {
     return Math.abs(left - scrollLeft) < 2 && Math.abs(top - scrollTop) < 2;
   }
 
-  function onScroll() {
-    paintAgain();
-    const isLed = led.current !== null && isAt(led.current.left, led.current.top);
-    led.current = null;
-    if (!isLed) scrolled();
-    pointed();
-  }
-
   function revealStep() {
-    const [{ current: placed }, { current: element }] = [held, scroller];
+    const [{ current: placed }, { current: element }] = [layout, scroller];
     if (!placed || !element || strip.opensAt < 0) return;
     const { left, top } = layouts.corner(placed, stepCell(placed, strip.opensAt));
     const high = Math.min(placed.bandHeight, element.clientHeight);
@@ -406,12 +370,12 @@ function Pane({ model, strip, wraps, acts, scrolled, pointed, open }) {
       const wide = Math.min(placed.cellWidth, element.clientWidth - placed.left - 8);
       reveal(element, "Left", left - placed.left - 8, left + wide + 8);
     }
-    paintAgain();
+    again();
   }
 
   /** The step at the left end, with the part of its column that is scrolled away, and the row. */
   function scrolledTo() {
-    const [{ current: placed }, { current: element }] = [held, scroller];
+    const [{ current: placed }, { current: element }] = [layout, scroller];
     if (!placed || !element) return null;
     const columns = element.scrollLeft / placed.cellWidth;
     const i = Math.min(Math.floor(columns), strip.steps.length - 1);
@@ -421,7 +385,7 @@ function Pane({ model, strip, wraps, acts, scrolled, pointed, open }) {
 
   /** Scrolls as another strip. @param {Scrolled} to */
   function follow({ step, rest, row }) {
-    const [{ current: placed }, { current: element }] = [held, scroller];
+    const [{ current: placed }, { current: element }] = [layout, scroller];
     if (!placed || !element) return;
     const left = Math.round((indexOf(strip.steps, step) + rest) * placed.cellWidth);
     const top = Math.round(layouts.rowTopOf(placed, row));
@@ -434,14 +398,14 @@ function Pane({ model, strip, wraps, acts, scrolled, pointed, open }) {
   }
 
   const tile = () =>
-    held.current ? Math.max(held.current.tileWidth, held.current.tileHeight) : 64;
+    layout.current ? Math.max(layout.current.tileWidth, layout.current.tileHeight) : 64;
   const hasFocus = () => Boolean(scroller.current?.contains(document.activeElement));
   acts({ wanted, pointedAt, scrolledTo, follow, hasFocus, tile });
 
   const { letter, text, run } = strip.of;
   const revealed = useRef("");
   useLayoutEffect(() => {
-    const { tileWidth, height } = held.current ?? {};
+    const { tileWidth, height } = layout.current ?? {};
     const { layer, current, opensAt } = strip;
     const now = [run, layer.key, current, opensAt, tileWidth, height].join("\n");
     if (revealed.current === now) return;
@@ -451,17 +415,7 @@ function Pane({ model, strip, wraps, acts, scrolled, pointed, open }) {
   return html`
     <div class="film-pane">
       <h2 hidden=${!letter}>${letter && `${letter} · ${text}`}</h2>
-      <div class="film-strip" tabindex="0" role="application" ref=${scroller}
-        aria-label=${letter ? `${letter}. ${HELP}` : HELP} onScroll=${onScroll}>
-        <div class="sheet">
-          <canvas aria-hidden="true" ref=${canvas} onMouseMove=${point}
-            onMouseLeave=${() => point(null)}
-            onClick=${(/** @type {MouseEvent} */ event) => {
-              const at = under(event);
-              if (at) open(at.column, at.row);
-            }} />
-        </div>
-      </div>
+      ${view("film-strip", letter ? `${letter}. ${HELP}` : HELP)}
     </div>
   `;
 }

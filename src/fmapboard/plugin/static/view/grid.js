@@ -13,13 +13,12 @@ import { paintMaps } from "../picture/map_tiles.js";
 import { valueAt } from "../server/decode.js";
 import { kernelsOf, outputChannels } from "../server/kernels.js";
 import { within } from "../server/steps.js";
-import { html, useLayoutEffect, useRef, useState } from "../vendor/preact_htm.js";
+import { html, useLayoutEffect, useState } from "../vendor/preact_htm.js";
 import { ChannelHead, reveal } from "./controls.js";
-import { Painted, useCanvas } from "./hooks.js";
+import { Painted, useScrolled } from "./hooks.js";
 
 /** @import {App} from "../app.js" */
 /** @import {Difference, KernelCells, MapsScene, Model, Part} from "../model/model.js" */
-/** @import {Layout} from "../picture/picture.js" */
 /** @import {Hit} from "./view.js" */
 
 const HELP =
@@ -36,47 +35,31 @@ export function Grid({ app, model, hovered, hover }) {
   const shown = scene?.kind === "none" ? null : scene;
   const kernels = shown?.kind === "kernels" ? shown.grid : null;
   const maps = shown?.kind === "maps" ? shown : null;
-  const scroller = useRef(/** @type {HTMLElement|null} */ (null));
-  const placed = useRef(/** @type {Layout|null} */ (null));
-  /** The pointer in the page, while it is over the grid. */
-  const pointer = useRef(/** @type {MouseEvent|null} */ (null));
   const [said, say] = useState("");
-
-  /** @param {HTMLCanvasElement} canvas */
-  function paint(canvas) {
-    const { current: element } = scroller;
-    if (!element?.clientWidth || !element.clientHeight || !shown) return; // another view is shown
-    const { clientWidth: width, clientHeight: height, scrollTop: top, scrollLeft: left } = element;
-    const ratio = window.devicePixelRatio || 1;
-    const look = { ...theme(), palette: state.colours };
-    const context = prepare(canvas, width, height);
-    const layout = layoutFor(shown, state.tile, width, height, ratio);
-    placed.current = layout;
-    const sheet = /** @type {HTMLElement} */ (canvas.parentElement);
-    sheet.style.height = `${Math.max(layout.height, 1)}px`;
-    sheet.style.width = layout.width > width ? `${layout.width}px` : "";
-    const marks = { selected: state.channel, hovered, chosen: state.channels };
-    const where = { top, left, width, height, ratio, ...marks };
-    if (maps) paintMaps(context, maps, layout, where, look, state.pixel);
-    else if (kernels) paintKernels(context, kernels, layout, where, look);
-  }
-  const canvas = useCanvas(paint, [model, hovered]);
-
-  /** The cell under the pointer, or null. @param {MouseEvent} event */
-  function under(event) {
-    const [{ current: layout }, { current: element }] = [placed, scroller];
-    if (!layout || !element || !canvas.current) return null;
-    const box = canvas.current.getBoundingClientRect();
-    const across = layout.width ? element.scrollLeft : 0;
-    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
-    return hit(layout, x + across, y + element.scrollTop);
-  }
+  const { scroller, layout, pointedAt, again, view } = useScrolled({
+    place: ({ width, height, ratio }) =>
+      shown && layoutFor(shown, state.tile, width, height, ratio),
+    paint(context, placed, window) {
+      const look = { ...theme(), palette: state.colours };
+      const marks = { selected: state.channel, hovered, chosen: state.channels };
+      const where = { ...window, ...marks };
+      if (maps) paintMaps(context, maps, placed, where, look, state.pixel);
+      else if (kernels) paintKernels(context, kernels, placed, where, look);
+    },
+    inputs: [model, hovered],
+    hit,
+    pointed: readOut,
+    click(at, event) {
+      if (!shown) return;
+      const plane = shown.order[at.cell]; // a channel, except of kernels
+      app.pick(kernels ? weights.channelOf(kernels.of, plane) : plane, at, event);
+    },
+  });
 
   /** Describes what is under the pointer now; without a pointer, the selected channel. */
   function readOut() {
-    const at = pointer.current && shown ? under(pointer.current) : null;
+    const at = shown && pointedAt();
     const chosen = app.state.channel;
-    if (canvas.current) canvas.current.style.cursor = at ? "pointer" : "default";
     if (kernels) say(at ? describeKernel(kernels, at) : describeChosen(kernels, chosen));
     else if (maps && at) say(describe(maps, at));
     else say(maps && chosen !== null && chosen < maps.channels ? spoken(maps, chosen) : "");
@@ -85,16 +68,16 @@ export function Grid({ app, model, hovered, hover }) {
   }
 
   function revealChannel() {
-    const [{ current: layout }, { current: element }, { channel }] = [placed, scroller, state];
-    if (!layout || !element || !shown || channel === null) return;
+    const [{ current: placed }, { current: element }, { channel }] = [layout, scroller, state];
+    if (!placed || !element || !shown || channel === null) return;
     const cell = kernels ? weights.cellOf(kernels, channel) : shown.order.indexOf(channel);
     if (cell < 0) return;
-    const { left, top } = corner(layout, cell);
+    const { left, top } = corner(placed, cell);
     // In a matrix of kernels a channel is a column, unless it is a row.
     if (kernels?.columns && kernels.down !== "outputs")
-      reveal(element, "Left", left - layout.left, left + layout.cellWidth);
-    else reveal(element, "Top", top - 10, top + layout.cellHeight);
-    if (canvas.current) paint(canvas.current);
+      reveal(element, "Left", left - placed.left, left + placed.cellWidth);
+    else reveal(element, "Top", top - 10, top + placed.cellHeight);
+    again();
   }
   useLayoutEffect(revealChannel, [state.layer, state.channel, state.sort]);
   useLayoutEffect(readOut, [model]);
@@ -109,43 +92,22 @@ export function Grid({ app, model, hovered, hover }) {
     const order = maps ? maps.order : outputs;
     if (!order.length) return;
     const now = order.indexOf(app.state.channel ?? -1);
-    const step = rows && !kernels ? by * (placed.current?.columns ?? 1) : by;
+    const step = rows && !kernels ? by * (layout.current?.columns ?? 1) : by;
     app.update({ channel: order[now < 0 ? 0 : within(now + step, order.length)] });
   }
 
   /** Size of a tile on the screen, CSS px. */
   function shownTile() {
-    const { current: layout } = placed;
-    if (layout?.rows) return layout.tileHeight * ROW_SHARE;
-    return layout ? Math.max(layout.tileWidth, layout.tileHeight) : 64;
+    const { current: placed } = layout;
+    if (placed?.rows) return placed.tileHeight * ROW_SHARE;
+    return placed ? Math.max(placed.tileWidth, placed.tileHeight) : 64;
   }
   app.page.grid = { move, shownTile };
 
-  const point = (/** @type {MouseEvent|null} */ event) => {
-    pointer.current = event;
-    readOut();
-  };
-  /** @param {MouseEvent} event */
-  function click(event) {
-    const at = under(event);
-    if (!at || !shown) return;
-    const plane = shown.order[at.cell]; // a channel, except of kernels
-    app.pick(kernels ? weights.channelOf(kernels.of, plane) : plane, at, event);
-  }
-  const scrolled = () => {
-    if (canvas.current) paint(canvas.current);
-    readOut();
-  };
   const why = model.problem || scene?.why || "";
   return html`
     <p class="note" role="status" hidden=${!why}>${why}</p>
-    <div class="grid" tabindex="0" role="application" aria-label=${HELP} hidden=${!shown}
-      ref=${scroller} onScroll=${scrolled}>
-      <div class="sheet">
-        <canvas aria-hidden="true" ref=${canvas} onClick=${click} onMouseMove=${point}
-          onMouseLeave=${() => point(null)} />
-      </div>
-    </div>
+    ${view("grid", HELP, !shown)}
     <div class="status" aria-live="polite">${said}</div>
   `;
 }

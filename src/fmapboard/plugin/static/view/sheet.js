@@ -165,7 +165,8 @@ export function ContactSheet({ app, front, palette, scale }) {
   return html`
     <div class="sheet-about">
       ${sheet && html`<span>${columnsText(sheet)}</span>`}
-      <${Segments} label="Scale" options=${SCALES} value=${scale} choose=${app.set("sheet_scale")} />
+      <${Segments} label="Scale" options=${SCALES} value=${scale} choose=${app.set("sheet_scale")}
+        />
     </div>
     <${Cells} name="contact-sheet" about="contact sheet of layers and steps" reveal=${bring}
       label=${`${counts} of ${words.runText(grid?.run ?? "")}`} layout=${sheet}

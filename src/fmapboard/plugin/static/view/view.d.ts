@@ -2,7 +2,7 @@
 
 import type { App } from "../app.js";
 import type { Front, Model, Series, Strip, Words } from "../model/model.js";
-import type { FilmRequest, SheetLayout } from "../picture/picture.js";
+import type { FilmRequest, Layout, SheetLayout } from "../picture/picture.js";
 import type { RunEntry } from "../server/routes.js";
 import type {
     FaultName,
@@ -186,3 +186,26 @@ export type OfSelect = { currentTarget: HTMLSelectElement };
 
 /** What is known of a run's findings. */
 export type RunAnswer = Front["answers"][number];
+
+/**
+ * What `useScrolled` shows: `place` lays it out for a window, `paint` paints what is seen of it;
+ * `pointed` is called when something else may be under the pointer.
+ */
+export type ScrolledPicture<L extends Layout, T> = {
+    place: (size: { width: number; height: number; ratio: number }) => L | null;
+    paint: (context: CanvasRenderingContext2D, layout: L, where: ScrolledWindow) => void;
+    inputs: readonly unknown[];
+    hit: (layout: L, x: number, y: number) => T | null;
+    pointed: (at: T | null) => void;
+    scrolled?: () => void;
+    click: (at: T, event: MouseEvent) => void;
+};
+
+/** The visible part of a picture, CSS px. */
+export type ScrolledWindow = {
+    top: number;
+    left: number;
+    width: number;
+    height: number;
+    ratio: number;
+};
