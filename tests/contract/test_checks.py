@@ -129,6 +129,15 @@ OTHER = {
     "labels_beyond_1": at_each(
         replace(OUTPUT, kind=LossKind.BEYOND_1, loss=None, labels=((0, 30), (255, 2)))
     ),
+    "summed_loss": record(
+        facts=[replace(STEPPED, outputs=(replace(OUTPUT, factor=32.0),), optimizers=("SGD",))]
+        * LAST
+    ),
+    "unbounded_loss": record(
+        facts=[
+            TrainingFacts(outputs=(replace(OUTPUT, loss=-(10.0**n)),)) for n in range(1, LAST + 1)
+        ]
+    ),
     "no_optimizer_step": record(
         facts=[
             TrainingFacts(batch=4, idle=Idle(n, 0, is_held=True, is_cleared=True)) for n in range(4)

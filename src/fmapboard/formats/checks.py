@@ -73,6 +73,7 @@ class OutputProgress:
             None if it is not known.
         late: median of the losses in the second half of the run; None if too few are known.
         learns: the loss has fallen, below that of guessing; None if it is not known.
+        factor: as in ``OutputFacts``, at the newest step at which it is known.
     """
 
     name: str
@@ -83,6 +84,7 @@ class OutputProgress:
     guess: float | None = None
     late: float | None = None
     learns: bool | None = None
+    factor: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,8 @@ class Seen:
         largest_update: the largest of all parameters; None if none is known.
         outputs: those of which something is known.
         rates: lowest and highest learning rate at the newest step; None if they are not known.
+        optimizers: names of the classes of the optimizers at the newest step.
+        weight_decays: lowest and highest weight decay there; None if they are not known.
         batch: number of images of the newest batch; None if it is not known.
         no_loss: name of an output, behind that of its model -> why its loss is not known, one of
             `training_facts.NoLoss`.
@@ -113,6 +117,8 @@ class Seen:
     rates: tuple[float, float] | None = None
     batch: int | None = None
     no_loss: Mapping[str, str] = field(default_factory=dict)
+    optimizers: tuple[str, ...] = ()
+    weight_decays: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,8 @@ class LossKind:
     """Minus the logit of the label, without a softmax."""
     BEYOND_1 = "BCE with logits, labels above 1"
     """BCE whose labels are 0 and other whole numbers, such as 255."""
+    BELOW_0 = "BCE with logits, labels below 0"
+    """BCE whose labels are -1 and 1."""
     SOFTMAX_TWICE = "cross-entropy, softmax twice"
     """The rows are logits, and two softmaxes follow."""
 
@@ -217,6 +219,8 @@ class OutputFacts:
         is_softmax_of_softmax: the rows are probabilities, and the gradient is that of another
             softmax over them.
         loss: mean over the rows with a gradient, without weights; None if it is not known.
+        factor: what that mean was multiplied by before ``backward``, such as the number of rows
+            for a sum; without the factor of a GradScaler. None if it is not known.
         accuracy: share of these rows whose prediction is the label; None if it is not known.
         labels: (label, number of rows) of hard labels, the `MAX_NAMES` most frequent; None if they
             were not read.
@@ -254,6 +258,7 @@ class OutputFacts:
     target: float | None = None
     is_pulled_apart: bool = False
     away: float = 0.0
+    factor: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +285,9 @@ class TrainingFacts:
         unchanged: parameter -> for how long it has not changed, although it has a gradient and its
             learning rate is above 0.
         rates: lowest and highest learning rate of the parameter groups; None if it is not known.
+        optimizers: names of the classes of the optimizers that stepped, such as ``AdamW``.
+        weight_decays: lowest and highest weight decay of their parameter groups; None if it is not
+            known.
         eval_mode: the recorded pass ran in eval mode, and its gradients were applied; None if
             nothing was trained.
         batch: number of images in the batch; None if the input is no batch of images.
@@ -313,6 +321,8 @@ class TrainingFacts:
     not_called: tuple[str, ...] = ()
     dropouts: Mapping[str, float] = field(default_factory=dict)
     no_loss: Mapping[str, str] = field(default_factory=dict)
+    optimizers: tuple[str, ...] = ()
+    weight_decays: tuple[float, float] | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     def count(self, name: str) -> int:
@@ -320,7 +330,10 @@ class TrainingFacts:
         return len(getattr(self, name) or ()) + self.left_out.get(name, 0)
 
 
-_OPTIONAL = ("idle", "outputs", "batch_digest", "not_called", "dropouts", "no_loss", "left_out")
+_OPTIONAL = (
+    *("idle", "outputs", "batch_digest", "not_called", "dropouts", "no_loss", "optimizers"),
+    *("weight_decays", "left_out"),
+)
 """Fields that are not stored if they are empty."""
 
 

@@ -54,6 +54,8 @@ class Reading:
         labels: of these rows, [R]; of one unit 0 or 1. None without one hard label per row.
         losses: of these rows, without weights, [R]; None if they are not known.
         is_climbed: the gradient is that of the loss times -1.
+        scale: gradient of what ``backward`` was called on by the loss of a row; None if it is not
+            known, or differs between the rows.
     """
 
     kind: str = "not certain"
@@ -61,6 +63,7 @@ class Reading:
     labels: Labels | None = None
     losses: Array | None = None
     is_climbed: bool = False
+    scale: float | None = None
 
 
 NOTHING = Reading()
@@ -209,6 +212,8 @@ def _by_factor(
                 kind = LossKind.NLL_OF_PROBABILITIES
             return Reading(kind, labels=labels)
         found = replace(found, kind=f"{found.kind}, class weights")
+    else:
+        found = replace(found, scale=float(np.median(factors.values)))
     near = np.log(distance)
     far = -losses
     usual_error = np.median(factors.errors)
@@ -252,7 +257,8 @@ def _log_probabilities(rows: Rows) -> Reading:
         return Reading(LossKind.NLL_OF_LOGITS, labels=labels)
     losses = -rows.at(labels, output)
     distance = -np.expm1(-losses)
-    found = Reading("NLL of log-probabilities", labels=labels, losses=losses)
+    scale = float(np.median(factors.values)) if is_linear else None
+    found = Reading("NLL of log-probabilities", labels=labels, losses=losses, scale=scale)
     read_as = _by_factor(found, factors, labels, losses, distance)
     return read_as if read_as.losses is None else found
 
@@ -343,8 +349,8 @@ def _soft(rows: Rows) -> Reading:
     losses = -(targets * rows.logp).sum(1)
     if most == 1 and floor:
         labels = targets.argmax(1)
-        return Reading("cross-entropy, smoothing", labels=labels, losses=losses)
-    return Reading("cross-entropy, mixed labels", losses=losses)
+        return Reading("cross-entropy, smoothing", labels=labels, losses=losses, scale=scale)
+    return Reading("cross-entropy, mixed labels", losses=losses, scale=scale)
 
 
 def _sigmoid(rows: Rows) -> Reading:
@@ -366,7 +372,8 @@ def _sigmoid(rows: Rows) -> Reading:
         return NOTHING
     noise = scale * rows.unit * (1 + 2 * distance) + rows.own
     if not fits(size - scale * distance, noise):
-        return _beyond_1(rows, sigmoid)
+        beyond = _beyond_1(rows, sigmoid)
+        return _below_0(rows, sigmoid) if beyond is NOTHING else beyond
     is_clear = size > MOST * noise
     if is_clear.sum() < LEAST_ROWS:
         return NOTHING
@@ -378,7 +385,8 @@ def _sigmoid(rows: Rows) -> Reading:
         labels = is_one[:, 0].astype(np.intp)
     elif (is_one.sum(1) == 1).all():
         labels = is_one.argmax(1)
-    return Reading("BCE with logits", labels=labels, losses=losses)
+    of_row = scale * rows.classes  # a loss is the mean over the units
+    return Reading("BCE with logits", labels=labels, losses=losses, scale=of_row)
 
 
 def _has_one_factor(size: Array, distance: Array, noise: Array) -> bool:
@@ -422,6 +430,26 @@ def _beyond_1(rows: Rows, sigmoid: Array) -> Reading:
         return NOTHING
     labels = targets[:, 0].astype(np.intp)
     return Reading(LossKind.BEYOND_1, labels=labels)
+
+
+def _below_0(rows: Rows, sigmoid: Array) -> Reading:
+    """BCE of one unit with labels of -1 and 1: a factor times (sigmoid - target)."""
+    gradient = rows.gradient
+    is_low: Mask = gradient > 0
+    if rows.classes > 1 or min(is_low.sum(), (~is_low).sum()) < LEAST_ROWS // 2:
+        return NOTHING
+    targets = np.where(is_low, -1.0, 1.0)
+    difference = sigmoid - targets
+    scale = float(np.median(gradient / difference))
+    noise = scale * rows.unit * (1 + 2 * np.abs(difference))
+    noise += 2 * rows.own
+    if not fits(gradient - scale * difference, noise):
+        return NOTHING
+    around = gradient[is_low] - np.median(gradient[is_low])
+    if fits(around, noise[is_low]):  # where all sigmoids are the same, other losses look like it
+        return NOTHING
+    labels = targets[:, 0].astype(np.intp)
+    return Reading(LossKind.BELOW_0, labels=labels)
 
 
 def _softmax_twice(rows: Rows) -> Reading:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from math import isfinite, prod
+from math import isclose, isfinite, log2, prod
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +36,11 @@ from fmapboard.gradients.regression import (
 )
 from fmapboard.gradients.rounding import Array, Dtypes, in_float64
 from fmapboard.records import HardImage
+
+_LOSS_SCALE = 7.0
+"""Binary logarithm of a factor above which a power of two is taken for that of a GradScaler."""
+_EQUAL = 1e-3
+"""Relative error of a factor."""
 
 
 class ReadOutput(NamedTuple):
@@ -239,7 +244,12 @@ def _with_reading(facts: OutputFacts, rows: Array, found: Reading, slack: float)
         if rows_are == "probabilities" and found.kind.startswith("cross-entropy"):
             is_twice = True
         loss = float(found.losses.mean())
-        facts = replace(facts, loss=loss, is_softmax_of_softmax=is_twice)
+        facts = replace(
+            facts,
+            loss=loss,
+            is_softmax_of_softmax=is_twice,
+            factor=_factor(facts.shape, rows, found),
+        )
         if labels is not None:
             is_right = predicted[found.rows] == labels
             facts = replace(facts, accuracy=float(is_right.mean()))
@@ -251,6 +261,26 @@ def _with_reading(facts: OutputFacts, rows: Array, found: Reading, slack: float)
         is_change = labels[1:] != labels[:-1]
         facts = replace(facts, label_changes=int(is_change.sum()))
     return facts
+
+
+def _factor(shape: tuple[int, ...], rows: Array, found: Reading) -> float | None:
+    """What the mean over the rows was multiplied by; None if it is not known.
+
+    A power of two that is not the number of rows or of their units is taken for a loss scale.
+
+    Args:
+        shape: of the whole output.
+        rows: those that were looked at, [R, C].
+        found: what was read of them.
+    """
+    if found.scale is None:
+        return None
+    units = prod(shape) * len(found.rows) / len(rows)
+    factor = found.scale * units / rows.shape[1]
+    exponent = log2(factor)
+    is_scaled = exponent > _LOSS_SCALE and abs(exponent - round(exponent)) < _EQUAL
+    is_sum = any(isclose(factor, count, rel_tol=_EQUAL) for count in (units, units / rows.shape[1]))
+    return None if is_scaled and not is_sum else factor
 
 
 def _rows_are(rows: Array, slack: float) -> str:

@@ -36,6 +36,8 @@ def seen_in(evidence: Evidence) -> Seen:
         outputs=tuple(_outputs(evidence)),
         rates=None if newest is None else newest.rates,
         batch=None if newest is None else newest.batch,
+        optimizers=() if newest is None else newest.optimizers,
+        weight_decays=None if newest is None else newest.weight_decays,
         no_loss={_named(record.name, output): why for output, why in no_loss.items()},
     )
 
@@ -106,6 +108,7 @@ def _progress(evidence: Evidence, name: str, steps: OutputSteps) -> OutputProgre
     is_known_kind = is_over_classes(newest) or newest.kind == BINARY
     guess = _guess(steps) if is_known_kind else None
     ends = _ends(losses)
+    factors = [output.factor for output in steps.values() if output.factor is not None]
     late = _late([loss for _, loss in sorted(losses.items())])
     is_critic = _may_be_critic(newest) or not ends
     return OutputProgress(
@@ -117,6 +120,7 @@ def _progress(evidence: Evidence, name: str, steps: OutputSteps) -> OutputProgre
         guess=guess,
         late=float(np.median(late)) if late.size else None,
         learns=None if is_critic else _has_fallen(ends, late, guess),
+        factor=factors[-1] if factors else None,
     )
 
 

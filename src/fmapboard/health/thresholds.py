@@ -49,6 +49,16 @@ STAYS = Threshold(
     faulty="never less",
 )
 
+SUMMED = Threshold(
+    8, "times the mean over the rows", "a loss is read from eight rows on: their sum is 8 means"
+)
+UNBOUNDED = Threshold(
+    -1e3,
+    "the loss",
+    "trainings of 2026-11-29",
+    healthy="above -1e3, or falling ever more slowly",
+    faulty="-1e4 to -1e9",
+)
 RATE_VANISHED = Threshold(
     1e-4,
     "share of the highest learning rate",

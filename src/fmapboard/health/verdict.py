@@ -11,7 +11,7 @@ from fmapboard.formats.checks import Ends, OutputProgress, Seen
 from fmapboard.formats.training_facts import NoLoss
 from fmapboard.health import thresholds
 from fmapboard.health.causes import Cause, causes_of
-from fmapboard.health.finding import Finding, percent, times
+from fmapboard.health.finding import Finding, percent, rounded, times
 from fmapboard.health.progress import learns
 from fmapboard.health.rules import kinds_text
 
@@ -232,12 +232,21 @@ def _of_outputs(seen: Seen) -> list[str]:
     for output in sorted(seen.outputs, key=lambda output: output.name)[:_SHOWN]:
         of_name = f" of `{output.name}`" if output.name else ""
         if output.loss:
-            texts.append(f"loss{of_name} {_step_values(output.loss)}")
+            texts.append(f"loss{of_name} {_step_values(output.loss)}{_as_given(output)}")
         if output.accuracy:
             texts.append(f"share of right answers{of_name} {_step_values(output.accuracy)}")
         if output.spread:
             texts.append(f"spread of the output{of_name} {_step_values(output.spread)}")
     return ["; ".join(texts)] if texts else []
+
+
+def _as_given(output: OutputProgress) -> str:
+    """What ``backward`` was called on, if that is not the mean over the rows."""
+    factor = output.factor
+    if factor is None or factor < thresholds.SUMMED.value:
+        return ""
+    values = " and ".join(f"{factor * value:.3g}" for _, value in output.loss)
+    return f" per row (backward() was called on {rounded(factor)} times as much: {values})"
 
 
 def _fallen(seen: Seen) -> str:
@@ -327,13 +336,18 @@ def _of_updates(seen: Seen) -> list[str]:
     if largest is not None:
         place = f"`{largest.parameter}`, step {largest.step}"
         texts.append(f"largest {times(largest.value)} ({place})")
+    texts += seen.optimizers
     if seen.rates is not None:
-        low, high = seen.rates
-        between = f"{high:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
-        texts.append(f"learning rate {between}")
+        texts.append(f"learning rate {_between(*seen.rates)}")
+    if seen.weight_decays is not None:
+        texts.append(f"weight decay {_between(*seen.weight_decays)}")
     if seen.batch:
         texts.append(f"batches of {seen.batch}")
     return [", ".join(texts)] if texts else []
+
+
+def _between(low: float, high: float) -> str:
+    return f"{high:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
 
 
 def _counted(number: int, noun: str) -> str:

@@ -26,7 +26,7 @@ from fmapboard.gradients.output_facts import OutputReader
 from fmapboard.gradients.outputs import OutputRecorder, PendingOutput
 from fmapboard.gradients.reader import GradientReader
 from fmapboard.gradients.touched import UnclearedGradients
-from fmapboard.measure.norms import PendingNorms
+from fmapboard.measure.norms import Factor, PendingNorms
 from fmapboard.measure.sample import PendingSample, samples
 from fmapboard.model.distributed import PLAIN, is_sharded
 from fmapboard.model.layers import clean_name
@@ -53,6 +53,7 @@ class PendingFacts:
         outputs: what the network returned, with gradients.
         reader: reads these outputs.
         is_maximized: an optimizer goes up the gradient.
+        loss_scale: factor of the GradScaler; None for 1.
         given: loss and labels that the user gave; None for none.
     """
 
@@ -65,6 +66,7 @@ class PendingFacts:
     outputs: tuple[PendingOutput, ...] = ()
     given: GivenLoss | None = None
     is_maximized: bool = False
+    loss_scale: Factor | None = None
 
     def to_host(self, initial_norms: tuple[str, ...]) -> RecordedFacts:
         """Wait for the device and copy to the host.
@@ -125,6 +127,8 @@ class PendingFacts:
                 hardest[output.name] = read.hardest
             if own is None:
                 continue
+            if self.loss_scale is not None and own.factor is not None:
+                own = replace(own, factor=own.factor / float(self.loss_scale))
             if self.is_maximized and own.loss is not None:
                 own = replace(own, is_climbed=not own.is_climbed)
             found.append(own)
@@ -157,6 +161,8 @@ class _Seen:
     Attributes:
         versions: version counters of the trainable parameters when the step opened, by ``id``.
         groups: what each optimizer updates, by its ``id``.
+        optimizers: name of the class of each, by its ``id``.
+        weight_decays: of the parameter groups that were updated, by their ``id``.
         has_none: parameter of an optimizer that stepped -> it had no gradient.
         modules: what ``eval_modules`` returned when the first backward pass began; None before.
         is_cleared: no parameter had a gradient at that moment.
@@ -166,11 +172,31 @@ class _Seen:
 
     versions: Mapping[int, int]
     groups: dict[int, list[Group]] = field(default_factory=dict)
+    optimizers: dict[int, str] = field(default_factory=dict)
+    weight_decays: dict[int, float] = field(default_factory=dict)
     has_none: dict[str, bool] = field(default_factory=dict)
     modules: tuple[str, ...] | None = None
     is_cleared: bool = False
     is_maximized: bool = False
     with_gradient: tuple[str, ...] = ()
+
+    def add_groups(self, optimizer: Optimizer, names: Mapping[int, str]) -> None:
+        """Add what an optimizer that steps updates, given names of parameters by ``id``."""
+        found = list[Group]()
+        for group in optimizer.param_groups:
+            updated = [names[id(p)] for p in group["params"] if id(p) in names]
+            if not updated:
+                continue
+            decay = group.get("weight_decay")
+            if isinstance(decay, (int, float)) and math.isfinite(decay):
+                self.weight_decays[id(group)] = float(decay)
+            if group.get("maximize"):
+                self.is_maximized = True
+            rate = _rate(optimizer, group.get("lr"))
+            if rate is not None:
+                found.append((rate, tuple(updated)))
+        self.groups[id(optimizer)] = found
+        self.optimizers[id(optimizer)] = type(optimizer).__name__
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,7 +361,13 @@ class FactRecorder:
         groups = list[Group]()
         if self._gradients.stepped and not self._gradients.skipped:
             not_held = self._not_held(trainable, chosen_pass)
-            facts = replace(facts, not_in_optimizer=not_held, no_gradient=no_gradient)
+            facts = replace(
+                facts,
+                not_in_optimizer=not_held,
+                no_gradient=no_gradient,
+                optimizers=tuple(dict.fromkeys(seen.optimizers.values())),
+                weight_decays=_range(seen.weight_decays.values()),
+            )
             is_used = chosen is None or chosen.state is State.USED
             if is_used and modules is not None:
                 facts = replace(facts, eval_mode=bool(modules), eval_modules=modules)
@@ -353,6 +385,7 @@ class FactRecorder:
             outputs=outputs,
             given=self._given,
             is_maximized=seen.is_maximized,
+            loss_scale=live.loss_scale,
         )
 
     def _not_held(
@@ -425,17 +458,7 @@ class FactRecorder:
             if is_none:
                 is_none = seen.has_none.get(name, True)
             seen.has_none[name] = is_none
-        found = list[Group]()
-        for group in optimizer.param_groups:
-            updated = [names[id(p)] for p in group["params"] if id(p) in names]
-            if not updated:
-                continue
-            if group.get("maximize"):
-                seen.is_maximized = True
-            rate = _rate(optimizer, group.get("lr"))
-            if rate is not None:
-                found.append((rate, tuple(updated)))
-        seen.groups[id(optimizer)] = found
+        seen.add_groups(optimizer, names)
 
 
 def _modules_of(model: nn.Module, kind: type[M]) -> dict[str, M]:
@@ -451,6 +474,11 @@ def _trainable(gradients: GradientReader) -> dict[str, Tensor]:
     """The parameters that require a gradient and hold values, by name."""
     own = gradients.trainable.items()
     return {name: p for name, p in own if p.requires_grad and not p.is_meta}
+
+
+def _range(values: Collection[float]) -> tuple[float, float] | None:
+    """The lowest and the highest value; None if there is none."""
+    return (min(values), max(values)) if values else None
 
 
 def _with_gradient(parameters: Mapping[str, Tensor], known: Collection[str]) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from recorded_facts import WAYS, Around, Net, Way, batch, loss_of, trained
+from recorded_facts import WAYS, Around, Net, Way, batch, loss_of, trained, training_facts
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -40,6 +40,25 @@ def test_the_learning_rate_of_each_parameter_group_is_a_scalar(*, is_tensor: boo
     assert own == [
         {"learning_rate/0": 0.5 / 2**n, "learning_rate/1": 0.125 / 2**n} for n in range(3)
     ]
+
+
+def test_the_optimizer_and_its_weight_decay_are_facts() -> None:
+    model = Net()
+    groups = [
+        {"params": list(model.stem.parameters()), "weight_decay": 0.1},
+        {"params": list(model.head.parameters()), "weight_decay": 0.0},
+        {"params": list(nn.Linear(1, 1).parameters()), "weight_decay": 5.0},
+    ]
+    optimizer = torch.optim.AdamW(groups, lr=1e-3)
+    kept = MemoryWriter()
+    with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1):
+        for _ in range(3):
+            loss_of(model).backward()
+            optimizer.step()
+    found = training_facts(kept.steps).values()
+    assert {(facts.optimizers, facts.weight_decays) for facts in found} == {
+        (("AdamW",), (0.0, 0.1))
+    }
 
 
 class Forgetful(Net):

@@ -60,11 +60,14 @@ FULL = TrainingFacts(
             target=0.5,
             is_pulled_apart=True,
             away=1.5,
+            factor=64.0,
         ),
     ),
     batch_digest="5a1e",
     not_called=("unused.weight",),
     dropouts={"drop": 0.75},
+    optimizers=("AdamW",),
+    weight_decays=(0.0, 0.01),
     left_out={"initial_norms": 7},
 )
 
@@ -120,11 +123,14 @@ def test_the_record_is_the_documented_json() -> None:
                 "target": 0.5,
                 "is_pulled_apart": True,
                 "away": 1.5,
+                "factor": 64.0,
             }
         ],
         "batch_digest": "5a1e",
         "not_called": ["unused.weight"],
         "dropouts": {"drop": 0.75},
+        "optimizers": ["AdamW"],
+        "weight_decays": [0.0, 0.01],
         "left_out": {"initial_norms": 7},
     }
 

@@ -142,6 +142,45 @@ def test_labels_beyond_1_of_bce_are_seen(dtype: torch.dtype) -> None:
         assert facts_of(output, bce(target=other)).kind == "not certain"
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_labels_of_minus_1_and_1_of_bce_are_seen(dtype: torch.dtype) -> None:
+    generator = torch.Generator().manual_seed(0)
+    output = torch.randn(64, 1, generator=generator).to(dtype)
+    signs = (torch.randn(64, 1, generator=generator) > 0).to(dtype) * 2 - 1
+    bce = partial(partial, F.binary_cross_entropy_with_logits)
+    found = facts_of(output, bce(target=signs))
+    assert found.kind == LossKind.BELOW_0
+    assert dict(found.labels or ()) == Counter(int(label) for label in signs.flatten())
+    others = [
+        lambda x: F.soft_margin_loss(x, signs),  # what these labels are for
+        lambda x: F.mse_loss(x, signs),
+        lambda x: F.hinge_embedding_loss(x, signs),
+        lambda x: F.relu(1 - signs * x).mean(),
+        lambda x: -(signs * x).mean(),
+    ]
+    for other in others:
+        assert facts_of(output, other).kind != LossKind.BELOW_0
+
+
+def test_the_factor_of_the_mean_loss_is_read() -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(64, 10, generator=generator)
+    classes = torch.randint(10, (64,), generator=generator)
+    entropy = partial(partial, F.cross_entropy, target=classes)
+    assert facts_of(logits, entropy()).factor == pytest.approx(1)
+    assert facts_of(logits, entropy(reduction="sum")).factor == pytest.approx(64)
+    assert facts_of(logits, lambda x: F.cross_entropy(x, classes) / 4).factor == pytest.approx(0.25)
+    assert facts_of(logits, lambda x: F.cross_entropy(x, classes) * 65536).factor is None
+    pixels = torch.randn(8, 5, 4, 4, generator=generator)
+    of_pixels = torch.randint(5, (8, 4, 4), generator=generator)
+    summed = facts_of(pixels, lambda x: F.cross_entropy(x, of_pixels, reduction="sum"))
+    assert summed.factor == pytest.approx(128)
+    masks = (torch.randn(64, 3, generator=generator) > 0).float()
+    bce = partial(F.binary_cross_entropy_with_logits, target=masks)
+    assert facts_of(masks * 0 + logits[:, :3], bce).factor == pytest.approx(1)
+    assert facts_of(logits, lambda x: F.mse_loss(x, logits + 1)).factor is None
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize(("share", "size", "least"), [(0.5, 25, 12), (0.1, 25, 12), (0.1, 0.01, 0)])
 def test_the_absolute_error_is_no_bce_of_labels_beyond_1(

@@ -205,6 +205,18 @@ def test_the_median_and_the_largest_update_are_named_with_rate_and_batch(
         "batches of 32"
     ]
     assert verdict(rates=(0.01, 0.1)).figures == ["learning rate 0.01 to 0.1"]
+    own = {"optimizers": ("AdamW",), "rates": (0.1, 0.1), "weight_decays": (0.0, 0.01)}
+    assert verdict(**own).figures == ["AdamW, learning rate 0.1, weight decay 0 to 0.01"]
+
+
+def test_a_loss_that_was_multiplied_is_told_as_the_user_sees_it_too() -> None:
+    output = OutputProgress("", loss=((0, 2.28), (90, 1.5)), factor=66.0)
+    assert verdict(outputs=(output,)).figures == [
+        "loss 2.28 at step 0, 1.5 at step 90 per row (backward() was called on 66 times as much: "
+        "150 and 99)"
+    ]
+    (plain,) = verdict(outputs=(replace(output, factor=0.25),)).figures
+    assert plain == "loss 2.28 at step 0, 1.5 at step 90"
 
 
 def test_of_images_only_the_extent_is_told() -> None:

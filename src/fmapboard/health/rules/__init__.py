@@ -70,6 +70,8 @@ from fmapboard.health.rules.softmax_of_one_class import (
     SoftmaxOfOneClassCheck as SoftmaxOfOneClassCheck,
 )
 from fmapboard.health.rules.sorted_labels import SortedLabelsCheck as SortedLabelsCheck
+from fmapboard.health.rules.summed_loss import SummedLossCheck as SummedLossCheck
+from fmapboard.health.rules.unbounded_loss import UnboundedLossCheck as UnboundedLossCheck
 from fmapboard.health.rules.unchanged_weights import UnchangedWeightsCheck as UnchangedWeightsCheck
 from fmapboard.health.rules.uneven_upsampling import UnevenUpsamplingCheck as UnevenUpsamplingCheck
 from fmapboard.health.rules.unused_classes import UnusedClassesCheck as UnusedClassesCheck
@@ -100,6 +102,8 @@ BUILT_IN: tuple[Rule, ...] = (
     FarTargetsCheck(),
     LossClimbedCheck(),
     LabelsBeyond1Check(),
+    SummedLossCheck(),
+    UnboundedLossCheck(),
     NeverCalledCheck(),
     EvalModeCheck(),
     NotInOptimizerCheck(),

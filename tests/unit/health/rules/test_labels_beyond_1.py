@@ -18,3 +18,11 @@ def test_labels_beyond_1_have_no_least_loss() -> None:
     (found,) = findings_of(LabelsBeyond1Check(), masks, replace(masks, labels=((3, 9),)), OUTPUT)
     assert (found.since_step, found.value) == (0, 255.0)  # it is not certain at each step
     assert findings_of(LabelsBeyond1Check(), OUTPUT, masks) == []
+
+
+def test_labels_of_minus_1_have_no_least_loss_either() -> None:
+    signs = replace(OUTPUT, kind=LossKind.BELOW_0, loss=None, labels=((-1, 16), (1, 16)))
+    (found,) = findings_of(LabelsBeyond1Check(), OUTPUT, signs, signs)
+    assert (found.class_, found.since_step, found.value) == ("note", 10, -1)
+    assert "are -1 and 1 since step 10" in found.message
+    assert findings_of(LabelsBeyond1Check(), OUTPUT, signs) == []
