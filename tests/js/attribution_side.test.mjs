@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { sideFor } from "../../src/fmapboard/plugin/static/view/attribution.js";
+import { sideFor, subjectText } from "../../src/fmapboard/plugin/static/view/attribution.js";
 
 /** @param {number} count @param {boolean} isPaired @param {[number, number]|null} size of maps */
 function rows(count, isPaired = true, size = null) {
@@ -29,4 +29,13 @@ test("flat pictures leave space below, so they are larger", () => {
 test("pictures that do not fit keep their least size and scroll", () => {
   assert.equal(sideFor(rows(40), 1376, 560), 200);
   assert.equal(sideFor(rows(1), 100, 100), 200);
+});
+
+test("the heading names the class, its score and the image", () => {
+  const row = { now: { step: 2, score: { name: "class 2 (chelsea)", value: 3.4261 } } };
+  const shown = /** @type {import("../../src/fmapboard/plugin/static/model/model.js").Row} */ (
+    /** @type {unknown} */ (row)
+  );
+  const words = { 2: "image 2 (chelsea.jpg)" };
+  assert.equal(subjectText(shown, words), "class 2 (chelsea), score 3.426 · image 2 (chelsea.jpg)");
 });

@@ -155,7 +155,7 @@ class RunAnswers:
         yield self._of("layers", replace(listed, layers=shown, inputs=inputs))
         attributions = []
         for series in self._attribution.series:
-            kept = _at(series, chosen, "gradients")
+            kept = _at(series, chosen, "gradients", "scores")
             if kept.steps:
                 attributions.append(kept)
         attribution = replace(self._attribution, series=attributions)

@@ -106,6 +106,14 @@ def attributions(
             state = replace(state, begun=state.begun | {name})
             first_tag = f"{prefix}{tags.FIRST_ATTRIBUTION}{name}"
             records.append(_first(first_tag, data.step, found, picture))
+    for sample, scored in {found.sample: found for found in data.attributions}.items():
+        if scored.score and scored.value is not None:
+            score = {
+                "name": scored.score,
+                "value": scored.value if np.isfinite(scored.value) else None,
+            }
+            score_tag = f"{prefix}{tags.ATTRIBUTION_SCORE}{sample}"
+            records.append(TabRecord(score_tag, pack(score, {})))
     return state, pictures, norms, records
 
 

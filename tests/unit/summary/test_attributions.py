@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -60,6 +62,15 @@ def test_the_text_names_the_score_of_a_class() -> None:
     assert tagged.tag == "net.attribution/a/sample_0"
     assert "a larger activation raises the score of class 3 here" in tagged.description
     assert norms == {"net.attribution_gradient/a/sample_0": 0.5}
+
+
+def test_the_score_is_recorded_at_each_step_once_per_sample() -> None:
+    of = [replace(found(1.0, layer=name, score="class 3"), value=2.5) for name in "ab"]
+    state, _, _, first = attributions(AttributionState(), step(0, *of), "net.")
+    assert [record.tag for record in first][2:] == ["net.fmapboard_attribution_score/sample_0"]
+    _, _, _, (record,) = attributions(state, step(1, *of), "net.")
+    header, _ = unpack(record.blobs)
+    assert (header["name"], header["value"]) == ("class 3", 2.5)
 
 
 def test_the_first_picture_of_a_series_is_stored_again() -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -52,6 +53,14 @@ class _FirstRecord(AttributionFacts):
 
 
 @dataclass(frozen=True, slots=True)
+class Score:
+    """The score that is explained, such as that of ``class 3``; ``value`` is None if not finite."""
+
+    name: str
+    value: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class AttributionSeries:
     """The pictures of the attribution of a sample at a layer.
 
@@ -64,6 +73,7 @@ class AttributionSeries:
         wall_times: their times, s.
         facts: what else is known.
         gradients: norm of the gradient at each step; None if unknown.
+        scores: what is explained at each step; None if it is a loss or unknown.
     """
 
     key: str
@@ -74,6 +84,7 @@ class AttributionSeries:
     wall_times: list[float]
     facts: AttributionFacts
     gradients: list[float | None]
+    scores: list[Score | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +108,12 @@ def attribution(provider: Provider, run: str) -> Attribution:
         records[key] = _first_record(header)
     norm_tags = [_in_group(series.key, tags.ATTRIBUTION_GRADIENT) for series in every]
     found = provider.scalars(run, norm_tags)
+    scores = _scores(provider, run, every)
     listed = []
     for series, tag in zip(every, norm_tags, strict=True):
         first = records.get(series.key, _FirstRecord())
         norms = {datum.step: datum.value for datum in found.get(tag, ())}
-        listed.append(_listed(series, first, norms))
+        listed.append(_listed(series, first, norms, scores[_score_tag(series.key)]))
     listed.sort(key=_order)
     return Attribution(run, listed)
 
@@ -171,7 +183,27 @@ def _first_record(header: bytes | None) -> _FirstRecord:
     return found
 
 
-def _listed(series: _Series, first: _FirstRecord, norms: dict[int, float]) -> AttributionSeries:
+def _score_tag(key: str) -> str:
+    """The tag of the records with the scores of an attribution series' sample."""
+    name, own_tag = tags.split(key)
+    _, _, sample = own_tag.rpartition("/sample_")
+    return f"{tags.prefix(name)}{tags.ATTRIBUTION_SCORE}{sample}"
+
+
+def _scores(provider: Provider, run: str, every: Sequence[_Series]) -> dict[str, dict[int, Score]]:
+    """Tag of a series' scores -> step -> its score; a damaged or newer record is as none."""
+    asked = {_score_tag(series.key) for series in every}
+    scores: dict[str, dict[int, Score]] = {tag: {} for tag in asked}
+    for tag, points in provider.points(PLUGIN_NAME, run, asked).items():
+        for point, blob in zip(points, provider.blobs([(at, 0) for at in points]), strict=True):
+            with contextlib.suppress(FormatError), reading("the record is"):
+                scores[tag][point.step] = typed(Score, read_json(blob))
+    return scores
+
+
+def _listed(
+    series: _Series, first: _FirstRecord, norms: dict[int, float], scores: Mapping[int, Score]
+) -> AttributionSeries:
     name, own_tag = tags.split(series.key)
     layer_and_sample = own_tag.removeprefix(f"{tags.ATTRIBUTION}/")
     label, _, sample = layer_and_sample.rpartition("/sample_")
@@ -191,4 +223,5 @@ def _listed(series: _Series, first: _FirstRecord, norms: dict[int, float]) -> At
         wall_times=shown.wall_times,
         facts=first,
         gradients=gradients,
+        scores=[scores.get(step) for step in shown.steps],
     )

@@ -29,7 +29,17 @@ export function attributionOf(source, state, step) {
     : [];
   const tiles = rows.flatMap(({ now, first }) => (first ? [now, first] : [now]));
   const loading = tiles.some(({ picture, problem }) => !picture && !problem);
-  return { sample, samples: numbers.length, rows, loading };
+  const listed = source.layers(run).value;
+  const input = listed?.inputs.find(
+    ({ sample: of, name, steps }) =>
+      of === sample && name === rows[0]?.series.name && steps.includes(rows[0].now.step),
+  );
+  const shown = rows[0]?.now.step ?? null;
+  return {
+    ...{ sample, samples: numbers.length, rows, loading },
+    words: listed?.step_words,
+    input: isShown && input ? (source.input(run, input, shown)?.value ?? null) : null,
+  };
 }
 
 /** @param {Source} source @param {string} run */
@@ -60,7 +70,8 @@ export function tile(source, run, series, i) {
   const query = { run, key: series.key, step, ts };
   const { value, error } = source.picture("attribution_picture", query);
   const problem = error?.message ?? "";
-  return { step, gradient: series.gradients[i] ?? null, picture: value ?? null, problem };
+  const [gradient, score] = [series.gradients[i] ?? null, series.scores?.[i] ?? null];
+  return { step, gradient, score, picture: value ?? null, problem };
 }
 
 /** Shows the kind after the present one. @param {App} app */

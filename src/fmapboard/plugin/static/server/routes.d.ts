@@ -476,6 +476,8 @@ export interface AttributionSeries {
   of: "loss" | "probe" | "score";
   /** norm of the gradient at each step; null if unknown. */
   gradients: (number | null)[];
+  /** what is explained at each step; null if it is a loss or unknown. */
+  scores: (Score | null)[];
 }
 
 /** Where the patches of a layer are: steps, and wall times in s. */
@@ -484,4 +486,10 @@ export interface PatchesSeries {
   key: string;
   steps: number[];
   wall_times: number[];
+}
+
+/** The score that is explained, such as that of `class 3`; `value` is null if not finite. */
+export interface Score {
+  name: string;
+  value?: number;
 }

@@ -1,13 +1,13 @@
 // @ts-check
 /** Attribution of a sample: heat over the input image at each layer, now and at the first step. */
 
-import { callName, short, stepText } from "../model/words.js";
+import { callName, short, wordOf } from "../model/words.js";
 import { once } from "../server/cache.js";
 import { pixels } from "../server/decode.js";
 import { html, useLayoutEffect, useRef } from "../vendor/preact_htm.js";
 import { Painted } from "./hooks.js";
 
-/** @import {Model, Row, Tile} from "../model/model.js" */
+/** @import {Model, Row, Tile, Words} from "../model/model.js" */
 
 /** The grey of a picture without attribution (`fmapboard.render.heat`). */
 const NEGLIGIBLE = 128;
@@ -30,6 +30,9 @@ const CONTROL =
   "Bright does not mean that the network needs this place.";
 const OTHER_IMAGES = " Two steps usually saw different images.";
 
+const CHOICE =
+  "Of the layers with maps of one size, the last one is shown, unless others were chosen.";
+
 /** What bright places mean. @param {Row[]} rows at least one */
 export function effectText(rows) {
   return EFFECTS[rows[0].series.of];
@@ -41,6 +44,16 @@ export function controlText(rows) {
   return rows[0].series.of === "loss" ? CONTROL + OTHER_IMAGES : CONTROL;
 }
 
+/**
+ * What the pictures are of: the class and its score, and the step, or the image.
+ * @param {Row} row @param {Words} stepWords
+ */
+export function subjectText({ now: { score, step } }, stepWords) {
+  const value = score?.value ?? null;
+  const scored = score ? `${score.name}${value === null ? "" : `, score ${short(value, 4)}`}` : "";
+  return [scored, wordOf(stepWords, step)].filter(Boolean).join(" · ");
+}
+
 /** Layer, type and size of the maps. @param {Row["series"]} of */
 export function headingText({ name, label, type, size }) {
   const facts = [type, size ? `maps of ${size[0]}×${size[1]}` : ""].filter(Boolean).join(", ");
@@ -49,11 +62,12 @@ export function headingText({ name, label, type, size }) {
 
 /**
  * @param {Row} row @param {Tile} tile one of its two @param {ImageBitmap} picture of it
+ * @param {Words} stepWords
  * @returns {[string, string]}
  */
-export function captionTexts(row, tile, picture) {
+export function captionTexts(row, tile, picture, stepWords) {
   const { step, gradient } = tile;
-  const time = `${tile === row.first ? "first step: " : "step "}${stepText(step)}`;
+  const time = `${tile === row.first ? "first " : ""}${wordOf(stepWords, step)}`;
   const symbol = row.first ? "∂L/∂A" : "∂y/∂A";
   const norm = gradient === null ? "not finite or unknown" : short(gradient);
   const isGrey = isNegligible(picture) && gradient !== null;
@@ -77,14 +91,22 @@ const [GAP, BETWEEN, WORDS] = [8, 20, 80];
 /**
  * Longer side of the pictures, CSS px.
  * @param {readonly Row[]} rows @param {number} width @param {number} height CSS px
+ * @param {number} [others] pictures besides, such as the input
  */
-export function sideFor(rows, width, height) {
+export function sideFor(rows, width, height, others = 0) {
   const pictures = Math.max(...rows.map(({ first }) => (first ? 2 : 1)));
   const shapes = rows.map(({ series }) => (series.size ? series.size[0] / series.size[1] : 1));
   const aspect = Math.min(1, Math.max(...shapes)); // of the input, nearly
+  const counts = [...Array(others).fill(1), ...Array(rows.length).fill(pictures)];
   const fits = (/** @type {number} */ side) => {
-    const columns = Math.floor((width + BETWEEN) / (pictures * (side + GAP) - GAP + BETWEEN));
-    return columns > 0 && Math.ceil(rows.length / columns) * (side * aspect + WORDS) <= height;
+    let [lines, used] = [1, 0];
+    for (const count of counts) {
+      const wide = count * (side + GAP) - GAP;
+      if (used && used + wide > width) [lines, used] = [lines + 1, 0];
+      if (wide > width) return false;
+      used += wide + BETWEEN;
+    }
+    return lines * (side * aspect + WORDS) <= height;
   };
   return SIDES.find(fits) ?? SCROLLED;
 }
@@ -99,16 +121,17 @@ export function Attribution({ model: { state, attribution } }) {
     const [{ current: element }, { current: below }] = [view, list];
     if (!element || !below || !rows.length) return;
     const head = below.offsetTop - element.offsetTop;
-    const side = sideFor(rows, element.clientWidth - 24, element.clientHeight - head);
+    const [width, height] = [element.clientWidth - 24, element.clientHeight - head];
+    const side = sideFor(rows, width, height, attribution?.input ? 1 : 0);
     element.style.setProperty("--side", `${side}px`);
   });
   if (!isShown) return null;
   const control = rows.length ? controlText(rows) : "";
   return html`
     <section class="attribution" role="main" aria-label="Attribution" tabindex="0" ref=${view}>
-      <h1>Attribution</h1>
+      <h1>Attribution${rows.length > 0 && ` · ${subjectText(rows[0], attribution?.words)}`}</h1>
       <div class="attribution-text">
-        <p>${rows.length ? effectText(rows) : ""}</p>
+        <p>${rows.length ? `${effectText(rows)} ${CHOICE}` : ""}</p>
         ${control && html`<p>${control}</p>`}
         <p class="heat-legend">
           <span>input</span><span class="heat-ramp" role="img" aria-label="grey to yellow" />
@@ -117,13 +140,17 @@ export function Attribution({ model: { state, attribution } }) {
         </p>
       </div>
       <div class="attribution-rows" ref=${list}>
+        ${attribution?.input && html`<${Input} picture=${attribution.input} />`}
         ${rows.map(
           (row) => html`
             <section key=${`${state.run} ${row.series.key}`}>
               <h2>${headingText(row.series)}</h2>
               <div class="pictures">
-                <${Picture} row=${row} tile=${row.now} />
-                ${row.first && html`<${Picture} row=${row} tile=${row.first} />`}
+                <${Picture} row=${row} tile=${row.now} words=${attribution?.words} />
+                ${
+                  row.first &&
+                  html`<${Picture} row=${row} tile=${row.first} words=${attribution?.words} />`
+                }
               </div>
             </section>
           `,
@@ -135,22 +162,15 @@ export function Attribution({ model: { state, attribution } }) {
 
 /**
  * A picture of a layer; the last one stays, marked as old, until it is there.
- * @param {{row: Row, tile: Tile}} props
+ * @param {{row: Row, tile: Tile, words: Words}} props
  */
-function Picture({ row, tile }) {
+function Picture({ row, tile, words }) {
   const { picture, problem } = tile;
   const last = useRef(/** @type {{picture: ImageBitmap, texts: string[]}|null} */ (null));
-  if (picture) last.current = { picture, texts: captionTexts(row, tile, picture) };
+  if (picture) last.current = { picture, texts: captionTexts(row, tile, picture, words) };
   const shown = last.current?.picture;
   const [when, size] = last.current?.texts ?? ["", ""];
-  const paint = (/** @type {HTMLCanvasElement} */ canvas) => {
-    if (!shown) return;
-    const longer = Math.max(shown.width, shown.height);
-    [canvas.width, canvas.height] = [shown.width, shown.height];
-    canvas.style.width = `calc(var(--side) * ${shown.width / longer})`;
-    canvas.style.height = `calc(var(--side) * ${shown.height / longer})`;
-    canvas.getContext("2d")?.drawImage(shown, 0, 0);
-  };
+  const paint = (/** @type {HTMLCanvasElement} */ canvas) => shown && drawn(canvas, shown);
   const label = shown ? `Attribution of ${row.series.label}, ${when}, ${size}` : null;
   return html`
     <figure class=${picture ? null : "old"}>
@@ -159,4 +179,29 @@ function Picture({ row, tile }) {
         class="value">${(!picture && problem) || size}</span></figcaption>
     </figure>
   `;
+}
+
+/** The input without attribution. @param {{picture: ImageBitmap}} props */
+function Input({ picture }) {
+  const paint = (/** @type {HTMLCanvasElement} */ canvas) => drawn(canvas, picture);
+  return html`
+    <div key="input">
+      <h2>input</h2>
+      <figure>
+        <${Painted} role="img" aria-label="network's input" paint=${paint} of=${[picture]} />
+      </figure>
+    </div>
+  `;
+}
+
+/**
+ * Draws a picture whose longer side is that of all.
+ * @param {HTMLCanvasElement} canvas @param {ImageBitmap} shown
+ */
+function drawn(canvas, shown) {
+  const longer = Math.max(shown.width, shown.height);
+  [canvas.width, canvas.height] = [shown.width, shown.height];
+  canvas.style.width = `calc(var(--side) * ${shown.width / longer})`;
+  canvas.style.height = `calc(var(--side) * ${shown.height / longer})`;
+  canvas.getContext("2d")?.drawImage(shown, 0, 0);
 }

@@ -14,7 +14,7 @@ import { paintKernels } from "../picture/kernel_tiles.js";
 import { layoutFor } from "../picture/layouts.js";
 import { paintMaps } from "../picture/map_tiles.js";
 import { css, ramp } from "../server/palettes.js";
-import { captionTexts, controlText, effectText, headingText } from "./attribution.js";
+import { captionTexts, controlText, effectText, headingText, subjectText } from "./attribution.js";
 import { kernelBars } from "./head.js";
 
 /** @import {FilmSource} from "../model/film_strips.js" */
@@ -193,7 +193,8 @@ export async function saveAttribution({ state, attribution }) {
   const head = TITLE + lines.length * TEXT + 14;
   const height = head + Math.ceil(rows.length / columns) * pitch;
   const { canvas, context, look, say, title } = blank(WIDTH, height);
-  title(`Attribution · ${run} · step ${stepText(step)} · sample ${attribution.sample}`);
+  const subject = subjectText(rows[0], attribution.words);
+  title(`Attribution · ${run} · ${subject} · sample ${attribution.sample}`);
   lines.forEach((text, i) => say(text, MARGIN, TITLE + 8 + i * TEXT));
   rows.forEach((row, i) => {
     const top = head + Math.floor(i / columns) * pitch;
@@ -205,7 +206,7 @@ export async function saveAttribution({ state, attribution }) {
       if (!tile.picture) return say(tile.problem, left, top + HEADING + 12, look.text);
       const [wide, high] = sizeOf(tile);
       context.drawImage(tile.picture, left, top + HEADING, wide, high);
-      const [when, norm] = captionTexts(row, tile, tile.picture);
+      const [when, norm] = captionTexts(row, tile, tile.picture, attribution.words);
       say(when, left, top + HEADING + high + 14, look.text);
       say(norm, left, top + HEADING + high + 14 + TEXT);
     });
