@@ -20,13 +20,16 @@ for (const path of files.filter((file) => file.endsWith(".js")).sort()) {
   if (!path.startsWith("dist")) digest.update(readFileSync(join(STATIC, path)));
 }
 
-/** Templates without the indentation of their lines, which htm leaves out of the page. */
-const unindented = {
-  name: "unindented",
+/** Templates without the gaps between their elements, which htm leaves out of the page. */
+const compact = {
+  name: "compact",
   /** @param {import("esbuild").PluginBuild} of */
   setup({ onLoad }) {
     onLoad({ filter: /\/view\/\w+\.js$/ }, ({ path }) => ({
-      contents: readFileSync(path, "utf8").replace(/\n +/g, "\n"),
+      contents: readFileSync(path, "utf8")
+        .replace(/(?<=[>}`])\n +(?=[<$])/g, "")
+        .replace(/>\n +(?=`)/g, ">")
+        .replace(/\n +/g, "\n"),
     }));
   },
 };
@@ -37,7 +40,7 @@ const { outputFiles } = await build({
   entryPoints: ENTRIES,
   outdir: "dist",
   bundle: true,
-  plugins: [unindented],
+  plugins: [compact],
   minify: true,
   format: "esm",
   target: "es2023",
