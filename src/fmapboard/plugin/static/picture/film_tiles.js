@@ -4,7 +4,7 @@
 import { faultAt, isBeyond, kernelStep, scaleWords } from "../model/film_scale.js";
 import { flags, loudest } from "../model/scene.js";
 import { ranges as rangesOf } from "../model/value_scale.js";
-import { labelOf, short, wordOf } from "../model/words.js";
+import { labelOf, short } from "../model/words.js";
 import { pictureOf } from "../server/decode.js";
 import { css, ramp } from "../server/palettes.js";
 import { cutStart } from "./canvas.js";
@@ -88,9 +88,14 @@ export function paintFilm(context, film, of, where, look) {
 
   /** @param {number} i @param {number} row @returns {Tile} */
   function kernel(i, row) {
-    const block = kernelAt(film, i, film.channels[row]);
     const place = { left: leftOf(i), top: bandTop(i) + rowTop(row) + of.kernelTop };
     const { left, top } = place;
+    const from = kernelStep(film.history, film.steps[i], film.steps);
+    // Those of an earlier step are there; images are shown to the same weights.
+    if (from !== null && from !== film.steps[i] && i > 0) {
+      return { box: { ...place, width: 0, height: 0 } };
+    }
+    const block = kernelAt(film, i, film.channels[row]);
     if (typeof block === "string") {
       const room = { left, top: top + 2, width: wide, height: of.kernelHeight };
       return { box: room, texts: wrapped(context, block || "loading", room, look.muted) };
@@ -100,14 +105,8 @@ export function paintFilm(context, film, of, where, look) {
     const whole = Math.floor((size.width / width) * where.ratio) / where.ratio;
     const factor = whole >= 1 / where.ratio ? whole : size.width / width;
     const box = { ...place, width: width * factor, height: height * factor };
-    const from = kernelStep(film.history, film.steps[i], film.steps);
-    // Images are shown to the same weights.
-    const isOther = film.unit === "step" && from !== null && from !== film.steps[i];
-    const text = isOther ? `of ${wordOf(film.words, from)}` : "";
-    const y = top + of.kernelHeight + 2;
-    const texts = [{ text, x: left, y, colour: look.muted, width: wide }];
     const isSmooth = factor < 1 / where.ratio;
-    return { box, image: tileCanvas(pixels, width), isSmooth, texts };
+    return { box, image: tileCanvas(pixels, width), isSmooth };
   }
 
   /**
