@@ -25,8 +25,8 @@ export const GLOSSARY = Object.freeze({
     "places while the step changes.",
   tile: "The width of a channel's picture in CSS pixels. Auto fits the window.",
   compare:
-    "Shows up to three further steps, runs or samples, or the inputs or gradients, next to the " +
-    "first, or the differences.",
+    "Shows another step, run or sample, or the inputs or gradients, next to the first, or the " +
+    "difference.",
   strength: "The root mean square of a channel's values over the whole batch.",
   similarity:
     "Channels with similar maps stand next to each other, beginning at the strongest one.",
