@@ -12,7 +12,7 @@ import {
 } from "../../src/fmapboard/plugin/static/server/kernels.js";
 import { corner, hit, kernelLayout } from "../../src/fmapboard/plugin/static/picture/layouts.js";
 import { cellsOf } from "../../src/fmapboard/plugin/static/model/kernel_scene.js";
-import { stored } from "../../src/fmapboard/plugin/static/server/palettes.js";
+import { MARK, stored } from "../../src/fmapboard/plugin/static/server/palettes.js";
 
 /** @typedef {import("../../src/fmapboard/plugin/static/server/server.js").Kernels} Kernels */
 /**
@@ -131,7 +131,10 @@ test("zero is read as zero, and a weight within one and a half steps", () => {
 
 /** @param {number} outputs @param {number} inputs @param {Partial<Kernels>} more @returns {any} */
 function grid(outputs, inputs, more = {}) {
-  const of = { outputs, inputs, height: 3, width: 3, rows: false, rgb: false, ...more };
+  const sides = { height: 3, width: 3, rows: false, rgb: false, rowOf: null };
+  const planes = { levels: new Uint8Array(9 * outputs * inputs).fill(255), marks: null };
+  const lo = new Float64Array(outputs * inputs);
+  const of = { outputs, inputs, planes, lo, hi: lo, ...sides, ...more };
   return { of, parts: [{ side: 0, difference: false }], ...cellsOf(/** @type {Kernels} */ (of)) };
 }
 
@@ -141,6 +144,19 @@ test("a single input or output is a list, anything else a matrix", () => {
   assert.deepEqual([grid(4, 2).columns, grid(4, 2).down], [4, "inputs"]);
   const rows = grid(4, 2, { rows: true, height: 1 });
   assert.deepEqual([rows.columns, rows.down], [2, "outputs"]);
+});
+
+test("a matrix has the largest norms first, and kernels that are not finite before them", () => {
+  const hi = Float64Array.of(1, 3, 2, 1, 3, 2); // of outputs 0, 1 and 2 of input 0, then of input 1
+  const plane = (/** @type {number[]} */ ...places) => places;
+  assert.deepEqual(grid(3, 2, { hi }).cells, plane(1, 2, 0, 4, 5, 3));
+  const more = Float64Array.of(1, 3, 2, 1, 4, 2);
+  assert.deepEqual(grid(3, 2, { hi: more }).cells, plane(4, 5, 3, 1, 2, 0));
+  const marks = new Uint8Array(54);
+  marks[9 * 3] = MARK.NAN;
+  const levels = new Uint8Array(54).fill(255);
+  const planes = /** @type {any} */ ({ levels, marks });
+  assert.deepEqual(grid(3, 2, { hi, planes }).cells, plane(3, 4, 5, 0, 1, 2));
 });
 
 test(

@@ -6,29 +6,57 @@ import { difference } from "./value_scale.js";
 import { short, stepText } from "./words.js";
 import { valueAt } from "../server/decode.js";
 import { channelsOf, decodedKernels, placeOf, planeOf } from "../server/kernels.js";
-import { LEGEND } from "../server/palettes.js";
+import { LEGEND, badMark } from "../server/palettes.js";
 
 /** @import {Kernels, Maps} from "../server/server.js" */
 /** @import {ColumnSource, EmptyScene, KernelCells, KernelPart, KernelSide} from "./model.js" */
 /** @import {KernelsScene, SceneBase, ShownTiles, Side} from "./model.js" */
 
 /**
- * Cells of a matrix, or of a list.
+ * Cells of a matrix, the outputs and inputs with the largest norms first, or of a list.
  * @param {Kernels} of
  * @returns {Pick<KernelCells, "cells"|"columns"|"down">}
  */
 export function cellsOf(of) {
-  const [outputs, inputs] = [of.outputs, of.inputs].map((count) => [...Array(count).keys()]);
+  const isList = !of.rows && (of.inputs === 1 || of.outputs === 1);
+  const isMatrix = !isList && !isColour(of) && of.rowOf === null;
+  const [outputs, inputs] = isMatrix
+    ? largestFirst(of)
+    : [of.outputs, of.inputs].map((count) => [...Array(count).keys()]);
   if (isColour(of)) {
     return { cells: outputs.map((o) => planeOf(of, o, 0)), columns: 0, down: "outputs" };
   }
-  const isList = !of.rows && (of.inputs === 1 || of.outputs === 1);
   if (of.rows || of.inputs === 1) {
     const cells = outputs.flatMap((o) => inputs.map((i) => planeOf(of, o, i)));
     return { cells, columns: isList ? 0 : of.inputs, down: "outputs" };
   }
   const cells = inputs.flatMap((i) => outputs.map((o) => planeOf(of, o, i)));
   return { cells, columns: isList ? 0 : of.outputs, down: "inputs" };
+}
+
+/**
+ * Outputs and inputs by the norms of their kernels; a kernel that is not finite has the largest.
+ * @param {Kernels} of
+ * @returns {[number[], number[]]}
+ */
+function largestFirst(of) {
+  const size = of.height * of.width;
+  const outputs = new Float64Array(of.outputs);
+  const inputs = new Float64Array(of.inputs);
+  for (let plane = 0; plane < of.outputs * of.inputs; plane += 1) {
+    const [lo, hi] = [of.lo[plane], of.hi[plane]];
+    let sum = 0;
+    for (let i = plane * size; i < (plane + 1) * size; i += 1) {
+      const value = lo + ((hi - lo) * of.planes.levels[i]) / 255;
+      sum += badMark(of.planes.marks, i) ? Infinity : value * value;
+    }
+    const { output, input } = placeOf(of, plane);
+    outputs[output] += sum;
+    inputs[input] += sum;
+  }
+  const sorted = (/** @type {Float64Array} */ sums) =>
+    [...sums.keys()].sort((a, b) => (sums[a] === sums[b] ? a - b : sums[b] - sums[a]));
+  return [sorted(outputs), sorted(inputs)];
 }
 
 /** True if a tile's colours are the three inputs of one output channel. @param {Kernels} of */
@@ -213,7 +241,8 @@ export function kernelMeaning({ grid, question }) {
   const input = `input${of.transposed ? "" : within}`;
   const output = `output channel${of.transposed ? within : ""}`;
   const [row, column] = grid.down === "inputs" ? [input, output] : [output, input];
-  const arranged = grid.columns ? ` A row per ${row}, a column per ${column}.` : "";
+  const order = grid.of.rowOf === null ? ", the largest norms first" : "";
+  const arranged = grid.columns ? ` A row per ${row}, a column per ${column}${order}.` : "";
   return `${drawn}${arranged}${of.depth > 1 ? " Depth slices stand side by side." : ""}${noise}`;
 }
 
