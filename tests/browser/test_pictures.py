@@ -139,8 +139,8 @@ def test_two_sides_are_compared_channel_by_channel(
     expected = f"B: {named[kind]}"
     if kind == "sample":
         assert sides == ["whole batch"]
-    else:  # of one run, the older step stands left
-        assert sides[0 if kind == "step" else 1] == expected
+    else:
+        assert sides[1] == expected
     titles = person.see("figcaption:visible > span:first-child").all_text_contents()
     assert expected in titles[:2]
     text = {"step": "@0", "run": "bad@", "sample": "@:1", "role": "@::gradients_of_maps"}[kind]
