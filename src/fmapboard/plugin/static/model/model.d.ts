@@ -2,28 +2,28 @@
 
 import type { App } from "../app.js";
 import type {
-    DrawnKernels,
-    LayerDifference,
-    Line,
-    NumbersAnswer,
-    Verdict,
+  DrawnKernels,
+  LayerDifference,
+  Line,
+  NumbersAnswer,
+  Verdict,
 } from "../server/routes.js";
 import type {
-    Inputs,
-    Kernels,
-    Layer,
-    Maps,
-    MapsPicture,
-    NamedArrays,
-    PatchesHeader,
-    Picture,
-    Planes,
-    Role,
+  Inputs,
+  Kernels,
+  Layer,
+  Maps,
+  MapsPicture,
+  NamedArrays,
+  PatchesHeader,
+  Picture,
+  Planes,
+  Role,
 } from "../server/server.js";
 import type { FilmSource } from "./film_strips.js";
 
 export type AttributionShown = NonNullable<
-    ReturnType<typeof import("./attribution_rows.js").attributionOf>
+  ReturnType<typeof import("./attribution_rows.js").attributionOf>
 >;
 
 /** `first` is null where it would control nothing: scores of several images. */
@@ -40,18 +40,18 @@ export type Sketches = { vectors: Float32Array; length: number };
  * explains it; `why` says why the channels are not in the selected order.
  */
 export type Sorting = {
-    order: number[];
-    texts: ((channel: number) => string[]) | null;
-    meaning: string;
-    why: string;
+  order: number[];
+  texts: ((channel: number) => string[]) | null;
+  meaning: string;
+  why: string;
 };
 
 export type FoundOrder = {
-    order: number[];
-    values: ArrayLike<number>;
-    before: string;
-    after: string;
-    meaning: string;
+  order: number[];
+  values: ArrayLike<number>;
+  before: string;
+  after: string;
+  meaning: string;
 };
 
 export type Match = { layer: Layer; by: "name" | "position" };
@@ -61,11 +61,11 @@ export type Match = { layer: Layer; by: "name" | "position" };
  * loading.
  */
 export type Placed = {
-    column: Column;
-    run: string;
-    match: Match | null;
-    question: Question | null;
-    why: string;
+  column: Column;
+  run: string;
+  match: Match | null;
+  question: Question | null;
+  why: string;
 };
 
 /** Identifies a picture. */
@@ -90,12 +90,12 @@ export type Rows = ReturnType<typeof import("./film_scale.js").rows>;
  * with it.
  */
 export type Onset = {
-    channel: number;
-    kind: Fault;
-    word: string;
-    step: number;
-    after: number | null;
-    count: number;
+  channel: number;
+  kind: Fault;
+  word: string;
+  step: number;
+  after: number | null;
+  count: number;
 };
 
 export type InputQuestion = { run: string; name: string; sample: number; step: number; ts: number };
@@ -111,15 +111,15 @@ export type InputFrame = Awaited<ReturnType<typeof import("./film_strips.js").lo
  * `isOther` that of the column beside the main one.
  */
 export type FilmColumn = {
-    letter: string;
-    text: string;
-    run: string;
-    layer: Layer;
-    role: string;
-    sample: number;
-    step: number | null;
-    isOther: boolean;
-    history: History | null;
+  letter: string;
+  text: string;
+  run: string;
+  layer: Layer;
+  role: string;
+  sample: number;
+  step: number | null;
+  isOther: boolean;
+  history: History | null;
 };
 
 /** A film, and what can be requested for it. */
@@ -150,10 +150,10 @@ export type Numbers = (name: string) => number;
  * with those of the main one, minus which they are the difference.
  */
 export type KernelSide = {
-    letter: string;
-    question: Question | null;
-    kernels: Kernels | null;
-    difference: Difference | null;
+  letter: string;
+  question: Question | null;
+  kernels: Kernels | null;
+  difference: Difference | null;
 };
 
 /** What a tile of a cell shows. */
@@ -168,15 +168,15 @@ export type KernelPart = { side: number; difference: boolean };
  * `differencePeak` of all differences.
  */
 export type KernelCells = {
-    of: Kernels;
-    sides: KernelSide[];
-    parts: KernelPart[];
-    colour: boolean;
-    cells: number[];
-    columns: number;
-    down: "outputs" | "inputs";
-    peak: number;
-    differencePeak: number;
+  of: Kernels;
+  sides: KernelSide[];
+  parts: KernelPart[];
+  colour: boolean;
+  cells: number[];
+  columns: number;
+  down: "outputs" | "inputs";
+  peak: number;
+  differencePeak: number;
 };
 
 /**
@@ -184,12 +184,12 @@ export type KernelCells = {
  * there yet.
  */
 export type Series = {
-    run: string;
-    layer: Layer;
-    role: string;
-    letters: string;
-    history: History | null;
-    numbers: NumbersAnswer | null;
+  run: string;
+  layer: Layer;
+  role: string;
+  letters: string;
+  history: History | null;
+  numbers: NumbersAnswer | null;
 };
 
 /** All that one drawing of the tab needs. */
@@ -199,9 +199,9 @@ export type Act = (app: App, target: HTMLElement) => void | boolean;
 
 /** Null if it is not kept. */
 export type LayerPatches = {
-    header: PatchesHeader;
-    arrays: NamedArrays;
-    picture: ImageBitmap | null;
+  header: PatchesHeader;
+  arrays: NamedArrays;
+  picture: ImageBitmap | null;
 };
 
 export type PatchesShown = NonNullable<ReturnType<typeof import("./patches.js").patchesOf>>;
@@ -216,11 +216,11 @@ export type RunState = Verdict["state"] | "difference" | "unreadable";
 
 /** The verdict on a run, with the place of its cause, if it has one. */
 export type RunVerdict = Pick<Line, "name" | "label" | "key" | "shown_at"> & {
-    run: string;
-    state: RunState;
-    text: string;
-    rest: string[];
-    since: number | null;
+  run: string;
+  state: RunState;
+  text: string;
+  rest: string[];
+  since: number | null;
 };
 
 /** A tile of a cell: maps of a column, or their difference. */
@@ -228,10 +228,10 @@ export type Part = "a" | "b" | "ab";
 
 /** `why` there is nothing; `history` of the layer and sample if the scale is locked. */
 export type ColumnSource = {
-    question: Question | null;
-    maps: Maps | null;
-    history?: History | null;
-    why: string;
+  question: Question | null;
+  maps: Maps | null;
+  history?: History | null;
+  why: string;
 };
 
 /** One column as it is drawn; `why` and `note` say what is missing. */
@@ -239,10 +239,10 @@ export type SceneColumn = ReturnType<typeof import("./scene.js").otherColumn>;
 
 /** Of a layer: arrays [steps, channels], and the channel that stands for it in the whole run. */
 export type History = {
-    steps: number[];
-    arrays: NamedArrays;
-    kernels?: DrawnKernels[];
-    shown?: number | null;
+  steps: number[];
+  arrays: NamedArrays;
+  kernels?: DrawnKernels[];
+  shown?: number | null;
 };
 
 /**
@@ -250,19 +250,19 @@ export type History = {
  * sequences; `wholeLayer`: one scale for all channels, selected here or used when logging.
  */
 export type SceneBase = typeof import("./scene.js").BLANK & {
-    question: Question;
-    maps: Maps;
-    picture: Picture | null;
-    zeroCentred: boolean;
-    rows: boolean;
-    wholeLayer: boolean;
+  question: Question;
+  maps: Maps;
+  picture: Picture | null;
+  zeroCentred: boolean;
+  rows: boolean;
+  wholeLayer: boolean;
 };
 
 export type MapsScene = SceneBase & {
-    kind: "maps";
-    picture: MapsPicture;
-    a: Side;
-    sorting: Sorting;
+  kind: "maps";
+  picture: MapsPicture;
+  a: Side;
+  sorting: Sorting;
 };
 
 /** Kernels, on one scale. */
@@ -286,12 +286,12 @@ export type Sides = NonNullable<ReturnType<typeof import("./sides.js").sidesOf>>
  * it with that of the main column, and `notes` say what the heading does not tell.
  */
 export type SideFacts = {
-    letter: string;
-    follows: string;
-    match: string;
-    input: ImageBitmap | null;
-    inputs: Inputs;
-    notes: string[];
+  letter: string;
+  follows: string;
+  match: string;
+  input: ImageBitmap | null;
+  inputs: Inputs;
+  notes: string[];
 };
 
 export type FoundInput = { picture: ImageBitmap | null; loading: boolean };

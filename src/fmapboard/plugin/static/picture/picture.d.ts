@@ -22,8 +22,8 @@ export type Binned = ReturnType<typeof import("./health_map.js").binned>;
 
 /** Device px per CSS px. */
 export type MapLook = ReturnType<typeof import("./canvas.js").theme> & {
-    theme: Theme;
-    ratio: number;
+  theme: Theme;
+  ratio: number;
 };
 
 /**
@@ -31,10 +31,10 @@ export type MapLook = ReturnType<typeof import("./canvas.js").theme> & {
  * layer.
  */
 export type Names = {
-    layers: readonly string[];
-    steps: readonly number[];
-    severe: (layer: number) => string;
-    worst: Uint8Array;
+  layers: readonly string[];
+  steps: readonly number[];
+  severe: (layer: number) => string;
+  worst: Uint8Array;
 };
 
 /** Tiles in rows, 0 between them. */
@@ -47,16 +47,16 @@ export type Block = Exclude<ReturnType<typeof import("./kernel_tiles.js").kernel
  * of its row.
  */
 export type LayoutRequest = {
-    count: number;
-    parts: number;
-    mapHeight: number;
-    mapWidth: number;
-    tile: number;
-    available: number;
-    windowHeight: number;
-    ratio: number;
-    rows?: boolean;
-    numbered?: boolean;
+  count: number;
+  parts: number;
+  mapHeight: number;
+  mapWidth: number;
+  tile: number;
+  available: number;
+  windowHeight: number;
+  ratio: number;
+  rows?: boolean;
+  numbered?: boolean;
 };
 
 /**
@@ -64,23 +64,23 @@ export type LayoutRequest = {
  * `perBand` lines a band, of which `left` and `top` are the margins.
  */
 export type Layout = {
-    count: number;
-    parts: number;
-    columns: number;
-    lines: number;
-    left: number;
-    top: number;
-    cellWidth: number;
-    cellHeight: number;
-    tileWidth: number;
-    tileHeight: number;
-    factor: number;
-    factorDown: number;
-    width: number;
-    height: number;
-    perBand: number;
-    bandHeight: number;
-    rows: boolean;
+  count: number;
+  parts: number;
+  columns: number;
+  lines: number;
+  left: number;
+  top: number;
+  cellWidth: number;
+  cellHeight: number;
+  tileWidth: number;
+  tileHeight: number;
+  factor: number;
+  factorDown: number;
+  width: number;
+  height: number;
+  perBand: number;
+  bandHeight: number;
+  rows: boolean;
 };
 
 /** The visible part of what is laid out, CSS px. */
@@ -95,19 +95,19 @@ export type KernelRequest = Pick<LayoutRequest, "tile" | "available" | "windowHe
  * `hasMaps` only kernels are shown.
  */
 export type FilmRequest = {
-    count: number;
-    rows: number;
-    mapHeight: number;
-    mapWidth: number;
-    isSequence: boolean;
-    tile: number;
-    windowWidth: number;
-    windowHeight: number;
-    ratio: number;
-    wraps?: boolean;
-    hasInput: boolean;
-    hasMaps: boolean;
-    hasKernels: boolean;
+  count: number;
+  rows: number;
+  mapHeight: number;
+  mapWidth: number;
+  isSequence: boolean;
+  tile: number;
+  windowWidth: number;
+  windowHeight: number;
+  ratio: number;
+  wraps?: boolean;
+  hasInput: boolean;
+  hasMaps: boolean;
+  hasKernels: boolean;
 };
 
 /** A line per channel, a column per step; below 1, `factor` shrinks the map. */
@@ -121,13 +121,13 @@ export type SheetLayout = ReturnType<typeof import("./layouts.js").sheetLayout>;
 
 /** A text at a place, CSS px; `width` squeezes it. */
 export type Text = {
-    text: string;
-    x: number;
-    y: number;
-    colour: string;
-    align?: CanvasTextAlign;
-    width?: number | undefined;
-    isBold?: boolean;
+  text: string;
+  x: number;
+  y: number;
+  colour: string;
+  align?: CanvasTextAlign;
+  width?: number | undefined;
+  isBold?: boolean;
 };
 
 /** A line around the box of a tile, or another one. */
@@ -139,21 +139,21 @@ export type Outline = { colour: string; thick: number; away?: number; dash?: num
  * `point` is looked at, in a map of some px.
  */
 export type Tile = {
-    box: Box;
-    pixels?: Uint32Array;
-    width?: number;
-    across?: number;
-    down?: number;
-    image?: CanvasImageSource;
-    isSmooth?: boolean;
-    isCrossed?: boolean;
-    hatch?: string;
-    fault?: StateMark | null;
-    lines?: Outline[];
-    texts?: Text[];
-    marks?: { box: Box; colour: string }[];
-    point?: Point | null;
-    map?: { height: number; width: number } | null;
+  box: Box;
+  pixels?: Uint32Array;
+  width?: number;
+  across?: number;
+  down?: number;
+  image?: CanvasImageSource;
+  isSmooth?: boolean;
+  isCrossed?: boolean;
+  hatch?: string;
+  fault?: StateMark | null;
+  lines?: Outline[];
+  texts?: Text[];
+  marks?: { box: Box; colour: string }[];
+  point?: Point | null;
+  map?: { height: number; width: number } | null;
 };
 
 /** What does not scroll: it covers its box. */
@@ -163,8 +163,8 @@ export type Fixed = { box: Box; draw: () => void };
  * The visible part of a picture, CSS px, and channels: `chosen` are those of the film strip.
  */
 export type Where = Window & {
-    ratio: number;
-    selected?: number | null;
-    hovered?: number | null;
-    chosen?: readonly number[];
+  ratio: number;
+  selected?: number | null;
+  hovered?: number | null;
+  chosen?: readonly number[];
 };

@@ -1,22 +1,22 @@
 /** Types of the modules in `server`. */
 
 import type {
-    AttributionAnswer,
-    DifferenceAnswer,
-    FindingsAnswer,
-    HealthAnswer,
-    HealthRow,
-    HealthStepAnswer,
-    HistoryAnswer,
-    LayerPatchesAnswer,
-    LayersAnswer,
-    MapsAnswer,
-    NumbersAnswer,
-    PatchesAnswer,
-    RunsAnswer,
-    Shading,
-    SheetAnswer,
-    SheetInputAnswer,
+  AttributionAnswer,
+  DifferenceAnswer,
+  FindingsAnswer,
+  HealthAnswer,
+  HealthRow,
+  HealthStepAnswer,
+  HistoryAnswer,
+  LayerPatchesAnswer,
+  LayersAnswer,
+  MapsAnswer,
+  NumbersAnswer,
+  PatchesAnswer,
+  RunsAnswer,
+  Shading,
+  SheetAnswer,
+  SheetInputAnswer,
 } from "./routes.js";
 
 /** Of a picture. */
@@ -27,21 +27,21 @@ export type Role = "feature_maps" | "inputs" | "gradients_of_maps" | "kernels";
  * follows.
  */
 export type Layer = Omit<import("./routes.js").Layer, "steps" | "wall_times"> & {
-    steps: number[];
-    wall_times: number[];
-    behind?: string;
+  steps: number[];
+  wall_times: number[];
+  behind?: string;
 };
 
 export type FaultName = "nonfinite" | "large" | "dead" | "constant" | "unchanged";
 
 /** Header of a stored record, as far as the tab reads it (`fmapboard.formats.tab_records`). */
 export type RecordHeader = {
-    format: number;
-    type?: string;
-    kernel_shape?: number[] | null;
-    pictures: Picture[];
-    activation?: { label: string; type: string };
-    change_since?: Record<string, number>;
+  format: number;
+  type?: string;
+  kernel_shape?: number[] | null;
+  pictures: Picture[];
+  activation?: { label: string; type: string };
+  change_since?: Record<string, number>;
 };
 
 export type Picture = MapsPicture | KernelsPicture;
@@ -51,34 +51,34 @@ export type Picture = MapsPicture | KernelsPicture;
  * per side averaged into one pixel, `view` how the tensor was read as maps, "" for [N, C, H, W].
  */
 export type MapsPicture = {
-    role: Exclude<Role, "kernels">;
-    channels: number;
-    drawn: number;
-    samples: number;
-    tile: number[];
-    columns: number;
-    padding: number;
-    block: number;
-    view: string;
-    palette: string;
-    scale: string;
-    layout?: "rows";
+  role: Exclude<Role, "kernels">;
+  channels: number;
+  drawn: number;
+  samples: number;
+  tile: number[];
+  columns: number;
+  padding: number;
+  block: number;
+  view: string;
+  palette: string;
+  scale: string;
+  layout?: "rows";
 };
 
 /**
  * `outputs` and `inputs` are [drawn, all] of the weight's axes, the scale is -`peak` … `peak`.
  */
 export type KernelsPicture = {
-    role: "kernels";
-    peak: number;
-    palette: string;
-    padding: number;
-    tile: number[];
-    outputs: number[];
-    inputs: number[];
-    groups?: number;
-    transposed?: boolean;
-    layout?: "rows";
+  role: "kernels";
+  peak: number;
+  palette: string;
+  padding: number;
+  tile: number[];
+  outputs: number[];
+  inputs: number[];
+  groups?: number;
+  transposed?: boolean;
+  layout?: "rows";
 };
 
 /**
@@ -86,45 +86,45 @@ export type KernelsPicture = {
  * crops of each, and where these are in the pictures, px.
  */
 export type PatchesHeader = {
-    searched: number;
-    channels: number;
-    k: number;
-    one_per_image: boolean;
-    images: number;
-    names: string[];
-    lost_at: string | null;
-    picture: {
-        rows: number;
-        cell: [number, number];
-        left: number;
-        top: number;
-        across: number;
-        down: number;
-    };
+  searched: number;
+  channels: number;
+  k: number;
+  one_per_image: boolean;
+  images: number;
+  names: string[];
+  lost_at: string | null;
+  picture: {
+    rows: number;
+    cell: [number, number];
+    left: number;
+    top: number;
+    across: number;
+    down: number;
+  };
 };
 
 export type ListedLayers = Omit<LayersAnswer, "layers"> & { layers: Layer[] };
 
 /** Routes that answer in JSON. */
 export type JsonAnswers = {
-    runs: RunsAnswer;
-    layers: ListedLayers;
-    numbers: NumbersAnswer;
-    findings: FindingsAnswer;
-    difference: DifferenceAnswer;
-    attribution: AttributionAnswer;
-    patches: PatchesAnswer;
+  runs: RunsAnswer;
+  layers: ListedLayers;
+  numbers: NumbersAnswer;
+  findings: FindingsAnswer;
+  difference: DifferenceAnswer;
+  attribution: AttributionAnswer;
+  patches: PatchesAnswer;
 };
 
 /** Routes that answer in JSON with arrays behind it. */
 export type BinaryAnswers = {
-    maps: MapsAnswer;
-    history: HistoryAnswer;
-    health: HealthAnswer;
-    health_step: HealthStepAnswer;
-    layer_patches: LayerPatchesAnswer;
-    sheet: SheetAnswer;
-    sheet_input: SheetInputAnswer;
+  maps: MapsAnswer;
+  history: HistoryAnswer;
+  health: HealthAnswer;
+  health_step: HealthStepAnswer;
+  layer_patches: LayerPatchesAnswer;
+  sheet: SheetAnswer;
+  sheet_input: SheetInputAnswer;
 };
 
 /** A list is sent as repeated values. */
@@ -134,10 +134,10 @@ export type Answering = (path: string, query: Query, signal: AbortSignal) => Pro
 
 /** `epoch`: number of the reload. */
 export type Entry<T> = {
-    value: T | undefined;
-    error: Error | null;
-    epoch: number;
-    loading: boolean;
+  value: T | undefined;
+  error: Error | null;
+  epoch: number;
+  loading: boolean;
 };
 
 /**
@@ -151,12 +151,12 @@ export type Pass = { most: number; changed: (prefetched: boolean) => void };
  * for since the last `begin`; `prefetch`: requested ahead of time.
  */
 export type Pending = {
-    of: Pass;
-    entry: Entry<unknown>;
-    send: () => void;
-    sent: AbortController | null;
-    needed: boolean;
-    prefetch: boolean;
+  of: Pass;
+  entry: Entry<unknown>;
+  send: () => void;
+  sent: AbortController | null;
+  needed: boolean;
+  prefetch: boolean;
 };
 
 /** The JSON, and a copy of the bytes behind it. */
@@ -172,12 +172,12 @@ export type NamedArrays = Partial<Record<string, FloatArray>>;
  * levels: 1 in a grey picture without marks, otherwise 2.
  */
 export type Planes = {
-    channels: number;
-    height: number;
-    width: number;
-    levels: Uint8Array;
-    marks: Uint8Array | null;
-    coarse: number;
+  channels: number;
+  height: number;
+  width: number;
+  levels: Uint8Array;
+  marks: Uint8Array | null;
+  coarse: number;
 };
 
 /** What `planesOf` reads. */
@@ -188,14 +188,14 @@ export type GridFacts = Pick<MapsPicture, "drawn" | "tile" | "columns" | "paddin
  * keeps, `bytes` approximate memory.
  */
 export type Maps = {
-    header: RecordHeader;
-    step: number;
-    wallTime: number;
-    arrays: NamedArrays;
-    planes: Map<string, Planes>;
-    kernels: ImageBitmap | null;
-    missing: string[];
-    bytes: number;
+  header: RecordHeader;
+  step: number;
+  wallTime: number;
+  arrays: NamedArrays;
+  planes: Map<string, Planes>;
+  kernels: ImageBitmap | null;
+  missing: string[];
+  bytes: number;
 };
 
 /** Unknown: that of at least one side is not kept. */
@@ -203,8 +203,8 @@ export type Inputs = "same" | "different" | "unknown" | "loading";
 
 /** Parts by question. */
 export type Embedded = {
-    answers: Record<string, string[]>;
-    embedded: (name: string) => Promise<ArrayBuffer>;
+  answers: Record<string, string[]>;
+  embedded: (name: string) => Promise<ArrayBuffer>;
 };
 
 export type HealthLayer = HealthRow & { behind?: string };
@@ -213,9 +213,9 @@ export type HealthLayer = HealthRow & { behind?: string };
 export type Scale = Omit<Shading, "levels">;
 
 export type Health = Omit<HealthAnswer, "arrays" | "codes" | "shadings"> & {
-    arrays: NamedArrays;
-    cells: Record<"codes" | "range" | "change", Uint8Array>;
-    scales: Record<"range" | "change", Scale>;
+  arrays: NamedArrays;
+  cells: Record<"codes" | "range" | "change", Uint8Array>;
+  scales: Record<"range" | "change", Scale>;
 };
 
 /** Null if it was not logged. */
@@ -229,27 +229,27 @@ export type Known = number | null;
  * record cannot be read.
  */
 export type Overview = {
-    key: string;
-    step: number;
-    code: number;
-    channels: number;
-    error?: string;
-    minimum: number;
-    maximum: number;
-    mean: number;
-    std: number;
-    nan: Known;
-    positive_infinity: Known;
-    negative_infinity: Known;
-    counted: boolean;
-    channels_nonfinite: Known;
-    channels_constant: Known;
-    channels_dead: Known;
-    dead_known: boolean;
-    change: Known;
-    change_of: "maps" | "weights" | null;
-    change_since: Known;
-    weights_unchanged_since: Known;
+  key: string;
+  step: number;
+  code: number;
+  channels: number;
+  error?: string;
+  minimum: number;
+  maximum: number;
+  mean: number;
+  std: number;
+  nan: Known;
+  positive_infinity: Known;
+  negative_infinity: Known;
+  counted: boolean;
+  channels_nonfinite: Known;
+  channels_constant: Known;
+  channels_dead: Known;
+  dead_known: boolean;
+  change: Known;
+  change_of: "maps" | "weights" | null;
+  change_since: Known;
+  weights_unchanged_since: Known;
 };
 
 /** `ts` is the step's time, s. */
@@ -274,21 +274,21 @@ export type SheetPage = ReturnType<typeof import("./health.js").pageOf>;
  * the strongest colour.
  */
 export type Arrangement = {
-    outputs: number;
-    inputs: number;
-    allOutputs: number;
-    allInputs: number;
-    groups: number;
-    transposed: boolean;
-    height: number;
-    width: number;
-    depth: number;
-    rows: boolean;
-    rowOf: number | null;
-    rgb: boolean;
-    perRow: number;
-    padding: number;
-    peak: number;
+  outputs: number;
+  inputs: number;
+  allOutputs: number;
+  allInputs: number;
+  groups: number;
+  transposed: boolean;
+  height: number;
+  width: number;
+  depth: number;
+  rows: boolean;
+  rowOf: number | null;
+  rgb: boolean;
+  perRow: number;
+  padding: number;
+  peak: number;
 };
 
 /**

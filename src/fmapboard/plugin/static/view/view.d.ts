@@ -5,23 +5,23 @@ import type { Front, Model, Series, Strip, Words } from "../model/model.js";
 import type { FilmRequest, Layout, SheetLayout } from "../picture/picture.js";
 import type { RunEntry } from "../server/routes.js";
 import type {
-    FaultName,
-    Health,
-    HealthLayer,
-    Layer,
-    Overview,
-    SheetInput,
-    SheetPage,
+  FaultName,
+  Health,
+  HealthLayer,
+  Layer,
+  Overview,
+  SheetInput,
+  SheetPage,
 } from "../server/server.js";
 
 export type ModelProps = { app: App; model: Model };
 
 /** `nothing`: there is no layer to show. */
 export type BarProps = ModelProps & {
-    nothing: boolean;
-    busy: boolean;
-    drawer: Drawer | null;
-    pull: (name: Drawer) => void;
+  nothing: boolean;
+  busy: boolean;
+  drawer: Drawer | null;
+  pull: (name: Drawer) => void;
 };
 
 /** Index of a layer, and of a step. */
@@ -31,13 +31,13 @@ export type Grid = { layers: readonly HealthLayer[]; steps: readonly number[]; r
 
 /** `terms` of the glossary; `texts` with the colours of their lines, "" for none. */
 export type Facts = {
-    title: string;
-    terms: string;
-    texts: { text: string; colour: string }[];
-    tip?: string;
-    nonfinite?: boolean;
-    label: string;
-    paint: ((canvas: HTMLCanvasElement, width: number) => void) | null;
+  title: string;
+  terms: string;
+  texts: { text: string; colour: string }[];
+  tip?: string;
+  nonfinite?: boolean;
+  label: string;
+  paint: ((canvas: HTMLCanvasElement, width: number) => void) | null;
 };
 
 /**
@@ -45,12 +45,12 @@ export type Facts = {
  * series.
  */
 export type At = {
-    step: number;
-    span: [number, number];
-    pinned: number[];
-    words: Words;
-    all: Series[];
-    runs: readonly RunEntry[];
+  step: number;
+  span: [number, number];
+  pinned: number[];
+  words: Words;
+  all: Series[];
+  runs: readonly RunEntry[];
 };
 
 export type IconName = keyof typeof import("./controls.js").ICONS;
@@ -58,8 +58,8 @@ export type IconName = keyof typeof import("./controls.js").ICONS;
 export type Steps = Pick<Strip, "history" | "steps" | "words" | "unit">;
 
 export type ScreenRequest = Pick<
-    FilmRequest,
-    "tile" | "windowWidth" | "windowHeight" | "ratio" | "wraps"
+  FilmRequest,
+  "tile" | "windowWidth" | "windowHeight" | "ratio" | "wraps"
 >;
 
 /** `rest` is the part of the column of `step` that is scrolled away. */
@@ -67,12 +67,12 @@ export type Scrolled = { step: number; rest: number; row: number };
 
 /** What others do with a strip. */
 export type PaneActs = {
-    wanted: () => number[];
-    pointedAt: () => ReturnType<typeof import("../picture/layouts.js").filmHit>;
-    scrolledTo: () => Scrolled | null;
-    follow: (to: Scrolled) => void;
-    hasFocus: () => boolean;
-    tile: () => number;
+  wanted: () => number[];
+  pointedAt: () => ReturnType<typeof import("../picture/layouts.js").filmHit>;
+  scrolledTo: () => Scrolled | null;
+  follow: (to: Scrolled) => void;
+  hasFocus: () => boolean;
+  tile: () => number;
 };
 
 export type Hit = ReturnType<typeof import("../picture/layouts.js").hit>;
@@ -96,11 +96,11 @@ export type Fault = ReturnType<typeof import("./layers.js").fault>;
 
 /** With its layers. */
 export type Row = {
-    kind: "group" | "layer";
-    id: string;
-    text: string;
-    depth: number;
-    layers: Layer[];
+  kind: "group" | "layer";
+  id: string;
+  text: string;
+  depth: number;
+  layers: Layer[];
 };
 
 /** A layer, and the parts of its name below a group. */
@@ -110,11 +110,11 @@ export type Named = { layer: Layer; rest: string[] };
 export type Place = { at: number; of: number };
 
 export type ReportFacts = {
-    title: string;
-    version: string;
-    written: string;
-    privacy: string;
-    left_out: string[];
+  title: string;
+  version: string;
+  written: string;
+  privacy: string;
+  left_out: string[];
 };
 
 export type FrontProps = { app: App; model: Model; front: Front };
@@ -125,18 +125,18 @@ export type Drawer = "layers" | "details";
  * What keys and other views do with the views on the page; each sets its own when it is drawn.
  */
 export type Acts = {
-    bar: { save: () => Promise<void>; again: () => void };
-    help: { isOpen: () => boolean; close: () => void; toggle: () => void };
-    layers: { move: (by: number) => void; fold: () => void; search: () => void };
-    grid: { move: (by: number, rows: boolean) => void; shownTile: () => number };
-    film: {
-        move: (by: number) => void;
-        save: (tell: (text: string) => void) => Promise<string>;
-        enter: () => void;
-        shownTile: () => number;
-    };
-    overview: { search: () => void };
-    cells?: { move: (rows: number, columns: number) => void; enter: () => void };
+  bar: { save: () => Promise<void>; again: () => void };
+  help: { isOpen: () => boolean; close: () => void; toggle: () => void };
+  layers: { move: (by: number) => void; fold: () => void; search: () => void };
+  grid: { move: (by: number, rows: boolean) => void; shownTile: () => number };
+  film: {
+    move: (by: number) => void;
+    save: (tell: (text: string) => void) => Promise<string>;
+    enter: () => void;
+    shownTile: () => number;
+  };
+  overview: { search: () => void };
+  cells?: { move: (rows: number, columns: number) => void; enter: () => void };
 };
 
 /**
@@ -144,19 +144,19 @@ export type Acts = {
  * column", for which `choose` gets "".
  */
 export type Offer = {
-    label: string;
-    runs: readonly string[];
-    chosen: string;
-    same?: string;
-    colourOf: (run: string) => string;
-    stateOf?: (run: string) => string;
-    choose: (run: string) => void;
+  label: string;
+  runs: readonly string[];
+  chosen: string;
+  same?: string;
+  colourOf: (run: string) => string;
+  stateOf?: (run: string) => string;
+  choose: (run: string) => void;
 };
 
 export type Chosen = {
-    runs: readonly RunEntry[];
-    chosen: readonly string[];
-    choose: (runs: string[]) => void;
+  runs: readonly RunEntry[];
+  chosen: readonly string[];
+  choose: (runs: string[]) => void;
 };
 
 export type Bar = { palette: string; text: string };
@@ -166,14 +166,14 @@ export type Bar = { palette: string; text: string };
  * page.
  */
 export type Sheet = {
-    health: Health;
-    layers: HealthLayer[];
-    indices: number[];
-    names: string[];
-    onsets: readonly number[];
-    layout: SheetLayout;
-    keys: string[][];
-    key: string;
+  health: Health;
+  layers: HealthLayer[];
+  indices: number[];
+  names: string[];
+  onsets: readonly number[];
+  layout: SheetLayout;
+  keys: string[][];
+  key: string;
 };
 
 /** What has arrived: a page, or why there is none. */
@@ -192,20 +192,20 @@ export type RunAnswer = Front["answers"][number];
  * `pointed` is called when something else may be under the pointer.
  */
 export type ScrolledPicture<L extends Layout, T> = {
-    place: (size: { width: number; height: number; ratio: number }) => L | null;
-    paint: (context: CanvasRenderingContext2D, layout: L, where: ScrolledWindow) => void;
-    inputs: readonly unknown[];
-    hit: (layout: L, x: number, y: number) => T | null;
-    pointed: (at: T | null) => void;
-    scrolled?: () => void;
-    click: (at: T, event: MouseEvent) => void;
+  place: (size: { width: number; height: number; ratio: number }) => L | null;
+  paint: (context: CanvasRenderingContext2D, layout: L, where: ScrolledWindow) => void;
+  inputs: readonly unknown[];
+  hit: (layout: L, x: number, y: number) => T | null;
+  pointed: (at: T | null) => void;
+  scrolled?: () => void;
+  click: (at: T, event: MouseEvent) => void;
 };
 
 /** The visible part of a picture, CSS px. */
 export type ScrolledWindow = {
-    top: number;
-    left: number;
-    width: number;
-    height: number;
-    ratio: number;
+  top: number;
+  left: number;
+  width: number;
+  height: number;
+  ratio: number;
 };
