@@ -73,9 +73,7 @@ function Above({ app, model, front, isSheet }) {
 function factsText(health, isSheet) {
   const { layers, steps, written, step_words: words } = health;
   const size = scope({ layers: layers.length, steps: steps.length, written }, kindOf(words));
-  const drawn = layers.filter(isShown).length;
-  const few = drawn < layers.length ? `${drawn} of ${layers.length} layers have pictures` : "";
-  return [isSheet ? few : size, lost(health)].filter(Boolean).join(" · ");
+  return [isSheet ? "" : size, lost(health)].filter(Boolean).join(" · ");
 }
 
 /** @param {{app: App, model: Model}} props */
