@@ -60,6 +60,7 @@ export function paintFilm(context, film, of, where, look) {
   const steps = visibleSteps(of, where);
   const wide = of.cellWidth - 8;
   const isWrapped = of.bands > 1;
+  const isMixed = film.unit !== "image" && film.steps.some((_, i) => film.change(i) === "same");
   const bandTop = (/** @type {number} */ i) =>
     Math.floor(i / of.columns) * of.bandHeight - where.top;
   const leftOf = (/** @type {number} */ i) => of.left + (i % of.columns) * of.cellWidth - scrolled;
@@ -79,8 +80,8 @@ export function paintFilm(context, film, of, where, look) {
     const { picture } = found;
     const box = { ...place, ...fitted(picture, Math.max(of.tileWidth, 40), of.inputHeight) };
     const tile = { box, image: picture, isSmooth: box.width < picture.width };
-    // Each image differs from the one before.
-    if (film.unit === "image" || film.change(i) !== "different") return [tile];
+    // What holds of each frame is said above.
+    if (!isMixed || film.change(i) !== "different") return [tile];
     const y = top + of.inputHeight + 3;
     const text = { text: "≠", x: left, y, colour: look.second, width: wide };
     return [{ ...tile, lines: [{ colour: look.second, thick: 2 }], texts: [text] }];

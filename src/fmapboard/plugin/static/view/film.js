@@ -53,6 +53,7 @@ export function inputNote({ steps, unit, hasInput, change }) {
   const changes = steps.map((_, i) => change(i));
   const compared = changes.filter((each) => each === "same").length;
   if (changes.includes("different")) {
+    if (!compared) return "Each step has another input: changes are not the network's alone.";
     return (
       "Frames marked ≠ have another input than the step before: their changes are not the " +
       "network's alone."
