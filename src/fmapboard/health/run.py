@@ -63,14 +63,14 @@ class Report:
 
 
 def report_of(name: str, stored: StoredChecks) -> Report | None:
-    """The judgement that was stored of a model; None if none was."""
-    if stored.seen is None and stored.not_checked is None:
+    """The judgement that was stored of a model; None if none was, as by earlier writers."""
+    if stored.seen is None:
         return None
     findings = [Finding(**asdict(finding), model=name) for finding in stored.findings]
     return Report(
         name,
         by_cause(findings),
-        stored.seen or Seen(),
+        stored.seen,
         {**(stored.not_checked or {}), **switched_off(stored.off)},
         off=stored.off,
     )

@@ -25,7 +25,7 @@ from fmapboard.formats.checks import StoredChecks, pack_checks, unpack_checks
 from fmapboard.formats.overview import OverviewStep, pack_overview
 from fmapboard.health.finding import named
 from fmapboard.health.record import RecordBuilder
-from fmapboard.health.run import LiveChecks, LiveState
+from fmapboard.health.run import LiveChecks, LiveState, report_of
 from fmapboard.records import LoggedStep, TabRecord
 
 KINDS = [
@@ -388,3 +388,9 @@ def test_another_threshold_of_a_rule_keeps_the_other_rules_of_its_group() -> Non
 def test_what_an_earlier_fmapboard_switched_off_by_the_name_of_a_group_stays_off() -> None:
     off = run_checks(RunRecord(off=frozenset({"update_ratio"}))).off
     assert off == ("updates_too_large", "updates_too_small")
+
+
+def test_findings_that_an_earlier_fmapboard_stored_alone_are_no_judgement() -> None:
+    now = read_of(stored(live(Says([NOTE])), step(0)))
+    assert report_of("", now) is not None
+    assert report_of("", replace(now, seen=None)) is None
