@@ -56,6 +56,11 @@ def answers(tab: Tab, tmp_path_factory: pytest.TempPathFactory) -> dict[str, lis
     attributed = tmp_path_factory.mktemp("attributed")
     train(residual_network(), log_dir=attributed / "run", writer=None)
     attribution = open_tab(attributed).ask("data/attribution", run="run")
+    explained = tmp_path_factory.mktemp("explained")
+    fmapboard.visualize(
+        residual_network(), torch.rand(1, 3, 16, 16), log_dir=explained / "run", attribution=True
+    )
+    scores = open_tab(explained).ask("data/attribution", run="run")["series"][0]["scores"]
     patched = tmp_path_factory.mktemp("patched")
     fmapboard.patches(nn.Conv2d(3, 2, 3), torch.rand(1, 3, 8, 8), log_dir=patched / "run")
     searched = open_tab(patched)
@@ -75,6 +80,7 @@ def answers(tab: Tab, tmp_path_factory: pytest.TempPathFactory) -> dict[str, lis
         "LayerPatchesAnswer": [found], "PatchesHeader": [found["header"]],
         "PatchesPicture": [found["header"]["picture"]],
         "AttributionAnswer": [attribution], "AttributionSeries": attribution["series"],
+        "Score": scores,
         "RunsAnswer": [runs], "RunEntry": runs["runs"],
         "LayersAnswer": [layers], "Layer": layers["layers"], "InputSeries": layers["inputs"],
         "DifferenceAnswer": [difference], "LayerDifference": difference["layers"],

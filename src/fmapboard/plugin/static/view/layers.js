@@ -197,12 +197,12 @@ function Item({ row, overview, attributes }) {
     `${layer.type}${shape}, ${counted(layer.channels, "channel")}`,
     ...(of && said ? [`step ${of.step}`, said.text] : []),
   ].join("\n");
-  const cut = Math.max(0, row.text.length - END);
-  const [head, tail] = [row.text.slice(0, cut), row.text.slice(cut)];
+  const { text } = row;
+  const ends = html`<span>${text.slice(0, -END)}</span><span>${text.slice(-END)}</span>`;
   return html`
     <div class="layer" title=${title} data-layer=${layer.label}
       data-severity=${said?.severity ?? 0} ...${attributes}>
-      <span class="name"><span>${head}</span><span>${tail}</span></span>
+      <span class="name">${text.length > END ? ends : text}</span>
       <span class="badge" data-kind=${said?.kind ?? ""}>${said?.badge}</span>
       <span class="spoken">${said ? !said.badge && "fine" : "loading"}</span>
       ${of ? html`<${Strip} of=${of} />` : html`<span class="strip" role="img" />`}
