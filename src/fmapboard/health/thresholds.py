@@ -52,13 +52,7 @@ STAYS = Threshold(
 SUMMED = Threshold(
     8, "times the mean over the rows", "a loss is read from eight rows on: their sum is 8 means"
 )
-UNBOUNDED = Threshold(
-    -1e3,
-    "the loss",
-    "trainings of 2026-11-29",
-    healthy="above -1e3, or falling ever more slowly",
-    faulty="-1e4 to -1e9",
-)
+UNBOUNDED = Threshold(-1e3, "the loss", "a score that Adam maximized", faulty="-8e6")
 RATE_VANISHED = Threshold(
     1e-4,
     "share of the highest learning rate",
