@@ -24,11 +24,10 @@ from fmapboard.capture.probe import check_probe
 from fmapboard.errors import ConfigurationError, FmapboardError, WarnOnce
 from fmapboard.gradients.loss_scale import check_scaler
 from fmapboard.gradients.optimizers import unwrapped
-from fmapboard.interrupts import is_ended_by_exception, raise_interrupt
+from fmapboard.interrupts import WeakTable, is_ended_by_exception, raise_interrupt
 from fmapboard.model.distributed import is_sharded, rank
 from fmapboard.model.given import check_model, check_not_inference
 from fmapboard.model.layers import Layers, unwrap
-from fmapboard.model.weak_table import WeakTable
 from fmapboard.options import Options, WatchOptions, check_names, check_place, with_options
 from fmapboard.records import KernelShape
 from fmapboard.report.result import Report

@@ -22,7 +22,7 @@ ORDER = [
     *("image_passes", "interventions", "extraction", "notebook", "demo"),
     *("session", "gradients", "capture", "writers", "measure", "summary", "options"),
     *("model", "render", "health", "runs", "records", "formats", "schedule", "printing", "errors"),
-    *("interrupts", "own_thread", "arithmetic"),
+    *("interrupts", "arithmetic"),
 ]
 """Each may import the ones to its right."""
 

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 
 import torch
 
-from fmapboard.capture.isolation import blocks, close_blocks
 from fmapboard.errors import WarnOnce, first_line
-from fmapboard.interrupts import interrupt_in
+from fmapboard.interrupts import blocks, interrupt_in
 
 MOST_FAILURES = 5
 """After this many failures in a row, no further step is tried."""
@@ -122,7 +121,7 @@ class _Guarded:
         try:
             if error is None:
                 return False
-            close_blocks(self._blocks)
+            blocks.close(self._blocks)
             torch._C._set_grad_enabled(self._had_grad)
             interrupt = interrupt_in(error)
             if interrupt is error:

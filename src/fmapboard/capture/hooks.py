@@ -9,7 +9,6 @@ from functools import partial
 
 from torch import nn
 
-from fmapboard.capture.isolation import restoring
 from fmapboard.capture.module_calls import compiled_wrappers
 from fmapboard.capture.passes import (
     Aside,
@@ -24,6 +23,7 @@ from fmapboard.capture.passes import (
 from fmapboard.capture.taps import TapChoice, has_taps
 from fmapboard.capture.twin import Twin
 from fmapboard.errors import LayerNotFound
+from fmapboard.interrupts import restoring
 from fmapboard.model.kernel_shapes import by_kernel_shape
 from fmapboard.model.layers import Layers, WatchedLayers, named_layers, unwrap
 from fmapboard.records import KernelShape

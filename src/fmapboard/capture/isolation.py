@@ -12,7 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from threadpoolctl import ThreadpoolController
@@ -20,6 +20,8 @@ from torch._C import DispatchKey
 from torch._ops import _len_torch_dispatch_stack_pre_dispatch as _count
 from torch._ops import _pop_mode_from_pre_dispatch
 from torch.utils._python_dispatch import _push_mode
+
+from fmapboard.interrupts import blocks
 
 MANY_BYTES = 2 * 2**20
 """Smaller tensors are always reduced on one thread."""
@@ -120,72 +122,6 @@ def settle() -> None:
     """Make torch set the number in this thread: it is one of fmapboard's, or that is harmless."""
     torch.get_num_threads()
     this_thread.is_settled = True
-
-
-class Block(Protocol):
-    """A ``with`` block that restores something at its end.
-
-    An interrupt may come at any point of ``__exit__``, also before its first line, and then
-    nothing is restored. A generator that it keeps from ending is worse: it ends when it is deleted,
-    and restores what has changed since. So blocks inside a `Guard` are classes; they append
-    themselves to ``blocks.open`` before they change anything, and a guard leaves those that are
-    left over.
-    """
-
-    def __exit__(self, *error: object) -> None:
-        """Restore what the block has changed, and call ``block_ended``.
-
-        It may be called again, also if it was interrupted itself.
-        """
-
-
-class _Blocks(threading.local):
-    """The blocks that this thread is in, the innermost last."""
-
-    def __init__(self) -> None:
-        self.open: list[Block] = []
-
-
-blocks = _Blocks()
-
-
-def block_ended(block: Block) -> None:
-    """Called when a block has restored everything."""
-    if blocks.open[-1:] == [block]:
-        blocks.open.pop()
-
-
-def close_blocks(count: int) -> None:
-    """Close all but the outermost ``count`` blocks, which an interrupt has kept from closing."""
-    while len(blocks.open) > count:
-        block = blocks.open[-1]
-        block.__exit__()
-        block_ended(block)
-
-
-class restoring:  # lower case: a context manager that is used like a function
-    """Call a function when a block begins, and another one when it ends: a `Block` of the two.
-
-    Args:
-        begin: may be interrupted.
-        end: undoes what ``begin`` has done so far; may be called again, also if it was interrupted.
-    """
-
-    def __init__(self, begin: Callable[[], object], end: Callable[[], object]) -> None:
-        self._begin = begin
-        self._end = end
-
-    def __enter__(self) -> None:
-        blocks.open.append(self)
-        try:
-            self._begin()
-        except BaseException:
-            self.__exit__()
-            raise
-
-    def __exit__(self, *error: object) -> None:
-        self._end()
-        block_ended(self)
 
 
 class aside:  # lower case: a context manager that is used like a function

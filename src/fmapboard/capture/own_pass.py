@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from fmapboard.capture.compiled import hold_eager, release_eager
-from fmapboard.capture.isolation import block_ended, blocks
 from fmapboard.capture.twin import NoTwin, Twin
+from fmapboard.interrupts import blocks
 from fmapboard.model.distributed import PLAIN, world_size
 from fmapboard.model.layers import clean_name
 from fmapboard.model.tensors import tensors
@@ -92,7 +92,7 @@ class own_pass:  # lower case: a context manager that is used like a function
         for restore in self._restore:
             restore()
         self._restore = []
-        block_ended(self)
+        blocks.ended(self)
         error: Any = raised[1] if raised else None
         reason = self._refusal.reason
         is_interrupt = error is not None and not isinstance(error, Exception)

@@ -16,7 +16,6 @@ import torch
 from torch import nn
 
 from fmapboard.capture.compiled import hold_eager, is_unobservable, release_eager
-from fmapboard.capture.isolation import restoring
 from fmapboard.capture.layer_hook import install_hooks, is_recorded_last, own_layers, remove_hooks
 from fmapboard.capture.module_calls import (
     Call,
@@ -28,7 +27,7 @@ from fmapboard.capture.module_calls import (
 from fmapboard.capture.taps import TAP, Tap, TapChoice, receive_taps, stop_receiving, tap_label
 from fmapboard.capture.twin import Twin
 from fmapboard.errors import log
-from fmapboard.interrupts import raise_interrupt
+from fmapboard.interrupts import raise_interrupt, restoring
 from fmapboard.model.kernel_shapes import (
     TRANSPOSED,
     fits,

@@ -13,7 +13,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from torch.optim.optimizer import Optimizer
 
 from fmapboard.errors import ConfigurationError
-from fmapboard.model.weak_table import WeakTable
+from fmapboard.interrupts import WeakTable
 
 _HOOKS = "_optimizer_step_post_hooks"
 _BY_HAND = "or omit optimizer= and mark each step: with board.step(i):"

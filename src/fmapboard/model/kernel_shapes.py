@@ -23,8 +23,8 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from fmapboard.errors import few, log
+from fmapboard.interrupts import WeakTable
 from fmapboard.model.distributed import is_dtensor
-from fmapboard.model.weak_table import WeakTable
 from fmapboard.records import KernelShape, TransposedShape
 
 

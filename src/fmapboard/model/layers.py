@@ -14,9 +14,9 @@ import torch
 from torch import nn
 
 from fmapboard.errors import ConfigurationError, LayerNotFound, NoConvolution, closest, log
+from fmapboard.interrupts import WeakTable
 from fmapboard.model.given import check_model, check_no_modules
 from fmapboard.model.kernel_shapes import CONVOLUTIONS, by_kernel_shape, is_convolution, log_unused
-from fmapboard.model.weak_table import WeakTable
 from fmapboard.records import KernelShape
 
 _WRAPPER_SEGMENTS = frozenset({"_orig_mod", "_checkpoint_wrapped_module", "_fsdp_wrapped_module"})

@@ -16,8 +16,7 @@ from torch.optim.optimizer import Optimizer
 
 from fmapboard.errors import WarnOnce
 from fmapboard.gradients.optimizers import holding, parameters_of
-from fmapboard.interrupts import raise_interrupt
-from fmapboard.own_thread import OwnThread
+from fmapboard.interrupts import OwnThread, raise_interrupt
 from fmapboard.schedule import StepCounter, next_due
 
 _MAX_PARAMETERS = 16

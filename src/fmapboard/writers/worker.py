@@ -31,9 +31,8 @@ from queue import SimpleQueue
 from typing import Generic, TypeVar
 
 from fmapboard.errors import WorkerEnded, error_text
-from fmapboard.interrupts import raise_interrupt
+from fmapboard.interrupts import OwnThread, raise_interrupt
 from fmapboard.options import WhenFull
-from fmapboard.own_thread import OwnThread
 
 T = TypeVar("T")
 

@@ -18,7 +18,7 @@ from torch import nn
 
 import fmapboard
 from fmapboard.errors import WorkerEnded
-from fmapboard.own_thread import OwnThread
+from fmapboard.interrupts import OwnThread
 from fmapboard.records import LoggedStep
 from fmapboard.writers.folder import MemoryWriter
 from fmapboard.writers.worker import Worker

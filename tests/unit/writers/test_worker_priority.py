@@ -14,8 +14,8 @@ from held_work import LIMIT
 from own_threads import own_priority
 
 from fmapboard.errors import WarnOnce
+from fmapboard.interrupts import OwnThread
 from fmapboard.options import Options
-from fmapboard.own_thread import OwnThread
 from fmapboard.records import LoggedStep, StepData
 from fmapboard.writers.folder import MemoryWriter
 from fmapboard.writers.pipeline import Pipeline

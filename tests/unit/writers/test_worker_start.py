@@ -9,7 +9,7 @@ import pytest
 from held_work import LIMIT, Desk
 from own_threads import own_threads
 
-from fmapboard.own_thread import OwnThread
+from fmapboard.interrupts import OwnThread
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 
-from fmapboard.model.weak_table import WeakTable
+from fmapboard.interrupts import WeakTable
 
 
 class Key:

@@ -8,7 +8,7 @@ import weakref
 import pytest
 from own_threads import own_threads
 
-from fmapboard.own_thread import OwnThread
+from fmapboard.interrupts import OwnThread
 
 
 def test_the_thread_has_its_name_and_is_a_daemon() -> None:
