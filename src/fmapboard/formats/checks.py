@@ -48,11 +48,13 @@ class LargestUpdate:
         parameter: its name.
         step: of the optimizer.
         value: |Δw| / |w|.
+        is_estimate: it was read of a part of the parameter.
     """
 
     parameter: str
     step: int
     value: float
+    is_estimate: bool = False
 
 
 Ends = tuple[tuple[int, float], ...]
@@ -97,6 +99,7 @@ class Seen:
         last_step: the newest one; None if none is known.
         is_of_images: each step is another image.
         usual_update: median of |Δw| / |w| over all weights and steps; None if none is known.
+        is_usual_estimate: some of these weights were read in part.
         largest_update: the largest of all parameters; None if none is known.
         outputs: those of which something is known.
         rates: lowest and highest learning rate at the newest step; None if they are not known.
@@ -119,6 +122,7 @@ class Seen:
     no_loss: Mapping[str, str] = field(default_factory=dict)
     optimizers: tuple[str, ...] = ()
     weight_decays: tuple[float, float] | None = None
+    is_usual_estimate: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -300,6 +300,7 @@ class TrainingFacts:
         outputs: the outputs of the network that had a gradient, at most `MAX_OUTPUTS`.
         no_loss: name of an output -> why no loss was read of it, one of `NoLoss`; later versions
             may store others. Without outputs of which it was read or given.
+        estimated_updates: parameters whose update ratio is an estimate.
         left_out: name of a field -> how many entries of it were not stored.
     """
 
@@ -323,6 +324,7 @@ class TrainingFacts:
     no_loss: Mapping[str, str] = field(default_factory=dict)
     optimizers: tuple[str, ...] = ()
     weight_decays: tuple[float, float] | None = None
+    estimated_updates: tuple[str, ...] = ()
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     def count(self, name: str) -> int:
@@ -332,7 +334,7 @@ class TrainingFacts:
 
 _OPTIONAL = (
     *("idle", "outputs", "batch_digest", "not_called", "dropouts", "no_loss", "optimizers"),
-    *("weight_decays", "left_out"),
+    *("weight_decays", "estimated_updates", "left_out"),
 )
 """Fields that are not stored if they are empty."""
 

@@ -111,6 +111,7 @@ class Ratios(NamedTuple):
         names: of the weights.
         steps: logged steps at which a ratio is known.
         values: [steps, weights]; NaN if not known.
+        is_estimate: some of the weights were read in part.
         median: over the weights, [steps]; NaN also at steps whose rate is known to be none.
         is_of_head: the network has layers with kernels, and trains none of them.
     """
@@ -120,6 +121,7 @@ class Ratios(NamedTuple):
     values: Floats
     median: Floats
     is_of_head: bool
+    is_estimate: bool
 
 
 class InputEvidence:
@@ -606,7 +608,28 @@ class Evidence(OutputEvidence):
         searched = [step for step, known in facts if known.rates is None]
         median[np.isin(steps, searched)] = np.nan
         is_of_head = bool(self.kernels) and not trained
-        return Ratios(list(chosen), steps.tolist(), values, median, is_of_head)
+        return Ratios(
+            list(chosen),
+            steps=steps.tolist(),
+            values=values,
+            median=median,
+            is_of_head=is_of_head,
+            is_estimate=any(map(self.is_estimated, chosen)),
+        )
+
+    @cached_property
+    def _estimated(self) -> frozenset[str] | None:
+        """Parameters whose update ratio is an estimate at some step; None if not all are stored."""
+        found = set[str]()
+        for facts in self.record.facts.values():
+            if "estimated_updates" in facts.left_out:
+                return None
+            found.update(facts.estimated_updates)
+        return frozenset(found)
+
+    def is_estimated(self, parameter: str) -> bool:
+        """True if the update ratio of a parameter is an estimate, or may be one."""
+        return self._estimated is None or parameter in self._estimated
 
     def largest_update(self, step: int | None = None) -> LargestUpdate | None:
         """The largest update ratio of all parameters, at a logged step or at any.
@@ -629,7 +652,8 @@ class Evidence(OutputEvidence):
             place = int(values.argmax())
             if largest is None or values[place] > largest.value:
                 at = int(series.steps[is_asked][place])
-                largest = LargestUpdate(name, at, float(values[place]))
+                is_estimate = self.is_estimated(name)
+                largest = LargestUpdate(name, at, float(values[place]), is_estimate)
         return largest
 
     @property

@@ -96,9 +96,10 @@ def percent(share: float) -> str:
     return f"{rounded(100 * share)} %"
 
 
-def times(ratio: float) -> str:
-    """The size of an update beside that of its weight: "0.25 %", "2.6 times its norm"."""
-    return f"{rounded(ratio)} times its norm" if ratio >= 1 else percent(ratio)
+def times(ratio: float, *, is_estimate: bool = False) -> str:
+    """The size of an update beside that of its weight: "0.25 %", "≈ 2.6 times its norm"."""
+    text = f"{rounded(ratio)} times its norm" if ratio >= 1 else percent(ratio)
+    return f"≈ {text}" if is_estimate else text
 
 
 def whole_percent(share: float) -> str:

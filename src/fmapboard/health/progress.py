@@ -21,6 +21,7 @@ def seen_in(evidence: Evidence) -> Seen:
     """What is known of the run of one model, besides what is wrong in it."""
     record = evidence.record
     table = record.health
+    usual_update, is_usual_estimate = _usual_update(evidence)
     largest = evidence.largest_update()
     if largest is not None:
         largest = replace(largest, parameter=_named(record.name, largest.parameter))
@@ -31,7 +32,8 @@ def seen_in(evidence: Evidence) -> Seen:
         steps=0 if table is None else table.written,
         last_step=table.steps[-1] if table is not None and table.steps else None,
         is_of_images=table is not None and table.is_of_images,
-        usual_update=_usual_update(evidence),
+        usual_update=usual_update,
+        is_usual_estimate=is_usual_estimate,
         largest_update=largest,
         outputs=tuple(_outputs(evidence)),
         rates=None if newest is None else newest.rates,
@@ -58,6 +60,7 @@ def merged(every: Sequence[Seen]) -> Seen:
         last_step=max(steps, default=None),
         is_of_images=any(seen.is_of_images for seen in every),
         usual_update=float(np.median(usual)) if usual else None,
+        is_usual_estimate=any(seen.is_usual_estimate for seen in every),
         largest_update=max(largest, key=lambda update: update.value, default=None),
         outputs=tuple(output for seen in every for output in seen.outputs),
         no_loss=no_loss,
@@ -70,13 +73,20 @@ def learns(seen: Seen) -> bool | None:
     return any(known) if known else None
 
 
-def _usual_update(evidence: Evidence) -> float | None:
-    """The median update ratio of all weights; biases, which may start at 0, are left out."""
+def _usual_update(evidence: Evidence) -> tuple[float | None, bool]:
+    """The median update ratio of all weights, and whether some of them are estimates.
+
+    Biases, which may start at 0, are left out. The median is None if no ratio is known.
+    """
     ratios: list[float] = []
+    is_estimate = False
     for name, series in evidence.record.scalars.get(tags.UPDATE_RATIO, {}).items():
         if name.rpartition(".")[2] == "weight":
             ratios += series.values[np.isfinite(series.values)].tolist()
-    return float(np.median(ratios)) if ratios else None
+            is_estimate |= evidence.is_estimated(name)
+    if not ratios:
+        return None, False
+    return float(np.median(ratios)), is_estimate
 
 
 def _outputs(evidence: Evidence) -> list[OutputProgress]:

@@ -372,6 +372,11 @@ UPDATE_REPLACES_FEW = Threshold(
 )
 MANY_WEIGHTS = Threshold(6, "weights", "the median of fewer is that of one or two layers")
 SEVERAL_WEIGHTS = Threshold(3, "weights", "two large steps are no accident")
+UPDATE_USUAL = Threshold(
+    0.04,
+    "|Δw| / |w| of one optimizer step, median over the weights",
+    "healthy trainings of tests/acceptance",
+)
 UPDATE_LOW = Threshold(
     1e-4,
     "|Δw| / |w| of one optimizer step",

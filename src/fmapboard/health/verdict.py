@@ -331,11 +331,13 @@ def _of_updates(seen: Seen) -> list[str]:
     """The size of the updates, and with which rate and batch they were made."""
     texts = []
     if seen.usual_update is not None:
-        texts.append(f"median update {times(seen.usual_update)}")
+        usual = times(seen.usual_update, is_estimate=seen.is_usual_estimate)
+        texts.append(f"median update {usual}")
     largest = seen.largest_update
     if largest is not None:
         place = f"`{largest.parameter}`, step {largest.step}"
-        texts.append(f"largest {times(largest.value)} ({place})")
+        size = times(largest.value, is_estimate=largest.is_estimate)
+        texts.append(f"largest {size} ({place})")
     texts += seen.optimizers
     if seen.rates is not None:
         texts.append(f"learning rate {_between(*seen.rates)}")

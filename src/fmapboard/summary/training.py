@@ -83,8 +83,18 @@ def training_facts(
         unchanged=unchanged,
         nonfinite_weights=_nonfinite_weights(data.parameters),
         outputs=outputs,
+        estimated_updates=tuple(_estimated_updates(data.parameters)),
     )
     return idle, [TabRecord(prefix + tags.TRAINING_FACTS, pack_training_facts(facts))]
+
+
+def _estimated_updates(parameters: Iterable[Parameter]) -> list[str]:
+    """Parameters whose update ratio is an estimate."""
+    found = []
+    for parameter in parameters:
+        if parameter.update is not None and parameter.update.is_estimate:
+            found.append(parameter.name)
+    return found
 
 
 def _without_gradient(

@@ -209,6 +209,14 @@ def test_the_median_and_the_largest_update_are_named_with_rate_and_batch(
     assert verdict(**own).figures == ["AdamW, learning rate 0.1, weight decay 0 to 0.01"]
 
 
+def test_updates_of_weights_that_were_read_in_part_bear_a_sign() -> None:
+    largest = LargestUpdate("head.weight", 25, 1.3, is_estimate=True)
+    estimated = verdict(usual_update=0.0084, is_usual_estimate=True, largest_update=largest)
+    assert estimated.figures == [
+        "median update ≈ 0.84 %, largest ≈ 1.3 times its norm (`head.weight`, step 25)"
+    ]
+
+
 def test_a_loss_that_was_multiplied_is_told_as_the_user_sees_it_too() -> None:
     output = OutputProgress("", loss=((0, 2.28), (90, 1.5)), factor=66.0)
     assert verdict(outputs=(output,)).figures == [

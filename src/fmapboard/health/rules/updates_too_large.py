@@ -71,10 +71,12 @@ class UpdatesTooLargeCheck(Rule):
             return
         since = ratios.steps[large.start]
         value = float(ratios.median[large.start])
-        text = f"step {since} moves a weight by {times(value)} (median over the weights)"
+        size = times(value, is_estimate=ratios.is_estimate)
+        text = f"step {since} moves a weight by {size} (median over the weights)"
         most = evidence.largest_update(since)
         if most is not None:
-            text += f", `{most.parameter}` by {times(most.value)}"
+            size = times(most.value, is_estimate=most.is_estimate)
+            text += f", `{most.parameter}` by {size}"
         if large.stop - large.start > 1:
             text += f"; {large.stop - large.start} logged steps are about as large"
         meaning, advice = _TOO_LARGE

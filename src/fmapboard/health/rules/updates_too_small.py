@@ -11,7 +11,7 @@ import numpy as np
 from fmapboard.formats import tags
 from fmapboard.health import effects, thresholds
 from fmapboard.health.evidence import Evidence, Ratios, quoted
-from fmapboard.health.finding import Finding, percent
+from fmapboard.health.finding import Finding, percent, times
 from fmapboard.health.rule import Rule
 
 
@@ -70,9 +70,10 @@ class UpdatesTooSmallCheck(Rule):
             return
         value = small.value
         largest = np.nan_to_num(ratios.values).max(0)
-        text = f"no optimizer step changes a weight by more than {percent(value)} of its norm,"
+        size = times(value, is_estimate=ratios.is_estimate)
+        text = f"no optimizer step changes a weight by more than {size} of its norm,"
         if small.is_median:
-            text = f"the median update is {percent(value)} of the weights,"
+            text = f"the median update is {size} of the weights,"
             if evidence.losses:
                 text += f" and {_first_loss(evidence)},"
         parameter = ratios.names[int(np.nanargmax(largest))]

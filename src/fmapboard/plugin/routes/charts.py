@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fmapboard.formats import tags
+from fmapboard.health import thresholds
 from fmapboard.plugin.answers import Answer, MaybeNonfinite
 from fmapboard.plugin.layer_series import requested_series
 from fmapboard.plugin.stored_record import Header, headers_at
@@ -49,11 +50,16 @@ class Numbers(Answer):
 
     Attributes:
         estimates: tags of the scalars that are estimates, of the newest step; None if none is one.
+        usual_updates: the least and the largest usual update ratio.
     """
 
     scalars: dict[str, ScalarChart]
     histograms: dict[str, HistogramChart]
     estimates: list[str] | None = None
+    usual_updates: tuple[float, float] = (
+        thresholds.UPDATE_LOW.value,
+        thresholds.UPDATE_USUAL.value,
+    )
 
 
 def numbers(provider: Provider, run: str, key: str) -> Numbers:

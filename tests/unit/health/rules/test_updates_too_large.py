@@ -29,6 +29,19 @@ def test_weights_that_keep_moving_by_a_large_share_of_their_norm() -> None:
     assert UpdatesTooLargeCheck()(record(scalars=updates(interrupted))) == []
 
 
+def test_ratios_of_weights_that_were_read_in_part_bear_a_sign() -> None:
+    ratios = updates([0.3] * LAST)
+    facts = replace(STEPPED, estimated_updates=("conv1.weight",))
+    (found,) = UpdatesTooLargeCheck()(record(scalars=ratios, facts=[facts] * LAST))
+    assert found.message.startswith(
+        "step 0 moves a weight by ≈ 30 % (median over the weights), `conv0.weight` by 30 %;"
+    )
+    of_one = {"update_ratio/conv1.weight": [0.3] * LAST}
+    for known in (facts, replace(STEPPED, left_out={"estimated_updates": 1})):
+        (found,) = UpdatesTooLargeCheck()(record(scalars=of_one, facts=[known] * LAST))
+        assert "`conv1.weight` by ≈ 30 %" in found.message
+
+
 def test_a_first_step_that_replaces_the_weights_is_silent_if_the_run_settles() -> None:
     (found,) = UpdatesTooLargeCheck()(record(scalars=updates([1e-3, 0.61, *[1e-3] * 6])))
     assert (found.since_step, found.value) == (10, 0.61)

@@ -236,6 +236,22 @@ def test_numbers_say_which_update_ratios_are_estimates(tmp_path: Path) -> None:
     assert "estimates" not in tab.ask("data/numbers", run="run", key="fmapboard/0")
 
 
+def test_why_marks_the_same_estimates(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Conv2d(3, 256, 3), nn.Conv2d(256, 32, 3))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with fmapboard.watch(model, tmp_path / "run", optimizer=optimizer, every=1):
+        for _ in range(2):
+            model(torch.ones(2, 3, 8, 8)).square().mean().backward()
+            optimizer.step()
+    rest = " ".join(open_tab(tmp_path).ask("data/findings", run="run")["line"]["rest"])
+    assert "median update ≈ " in rest
+
+
+def test_the_usual_size_of_updates_is_that_of_the_checks(tab: Tab) -> None:
+    numbers = tab.ask("data/numbers", run="run2", key="fmapboard/1")
+    assert numbers["usual_updates"] == [1e-4, 0.04]
+
+
 @pytest.mark.parametrize(("asked", "shown"), [(-1, 0), (15, 10), (20, 20), (99, 20)])
 def test_the_input_is_that_of_the_latest_kept_step_up_to_the_requested_one(
     tab: Tab, asked: int, shown: int

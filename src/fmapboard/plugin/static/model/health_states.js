@@ -245,7 +245,7 @@ function cellNumbers(value, channels) {
     Number.isNaN(least) ? "" : `values ${short(least)} … ${short(most)}`,
     value("change") >= 0 ? `maps changed by ${short(value("change"))} standard deviations` : "",
     value("weights_change") >= 0
-      ? `weights changed by ${short(100 * value("weights_change"))} %`
+      ? `weights changed by about ${short(100 * value("weights_change"), 2)} %`
       : "",
   ].filter(Boolean);
 }

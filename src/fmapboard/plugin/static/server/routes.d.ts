@@ -176,6 +176,8 @@ export interface NumbersAnswer {
   histograms: Record<string, HistogramChart>;
   /** tags of the scalars that are estimates, of the newest step; null if none is one. */
   estimates?: string[];
+  /** the least and the largest usual update ratio. */
+  usual_updates: [number, number];
 }
 
 /** `data/attribution`: the attribution series of a run in network order; may be empty. */

@@ -148,13 +148,10 @@ function valueAtStep(values, steps, step) {
  */
 const whose = ({ all }, { letters }) => (all.length > 1 ? `${letters}: ` : "");
 
-/** Update ratios of healthy training, as docs/checks.md gives them. @type {[number, number]} */
-const HEALTHY = [1e-4, 4e-2];
-
 /**
  * One line per parameter of the layer; `usual` is a range that is always in sight, as a band.
  * @param {At} at @param {string} group of the scalars @param {string} title @param {string} terms
- * @param {[number, number]|null} usual @returns {Facts|null}
+ * @param {[number, number]|null} [usual] @returns {Facts|null}
  */
 function perParameter(at, group, title, terms, usual = null) {
   const { all, runs } = at;
@@ -319,7 +316,7 @@ export function Charts({ app, model }) {
   const found = [
     tag && numbers ? histogram(tag, numbers.histograms[tag], { ...at, span: own }) : null,
     perParameter(at, "gradient_norm", "Gradient norm", "norm"),
-    perParameter(at, "update_ratio", "Update ratio", "ratio", HEALTHY),
+    perParameter(at, "update_ratio", "Update ratio", "ratio", numbers?.usual_updates),
     shares(at),
     ranges(at),
   ];
