@@ -73,7 +73,7 @@ class OutputProgress:
         classes: number of classes; None if its loss is not over classes.
         guess: the loss of an answer that does not depend on the input: the entropy of the labels;
             None if it is not known.
-        late: median of the losses in the second half of the run; None if too few are known.
+        late: its loss late in the run (`evidence.late_loss`); None if too few are known.
         learns: the loss has fallen, below that of guessing; None if it is not known.
         factor: as in ``OutputFacts``, at the newest step at which it is known.
     """

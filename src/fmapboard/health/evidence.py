@@ -14,7 +14,7 @@ from fmapboard.formats.checks import LargestUpdate
 from fmapboard.formats.tab_records import Floats
 from fmapboard.formats.training_facts import OutputFacts, TrainingFacts
 from fmapboard.health import thresholds
-from fmapboard.health.layer_findings import DeadLayer, Spell, dead_layers
+from fmapboard.health.layer_findings import LEAST_VALUES, DeadLayer, Spell, dead_layers
 from fmapboard.health.record import NotRecorded, RunRecord, Series, Steps
 from fmapboard.health.states import ROUNDING
 from fmapboard.health.table import HealthRow, HealthTable, is_normalized
@@ -280,15 +280,11 @@ class OutputEvidence(InputEvidence):
         return any(map(stays, self.losses))
 
     def stays_late(self, share: float) -> bool:
-        """True if the median of the second half of each loss is above a share of its first value.
+        """True if each loss, late in the run, is above a share of its first value.
 
-        Also if no loss is known.
+        Also if no loss is known. See `late_loss`.
         """
-        for losses in self.losses:
-            late = losses[len(losses) // 2 :]
-            if not np.median(late) > share * losses[0]:
-                return False
-        return True
+        return all(late_loss(losses) > share * losses[0] for losses in self.losses)
 
     @property
     def first_outputs(self) -> Sequence[OutputFacts]:
@@ -471,7 +467,7 @@ class Evidence(OutputEvidence):
         Args:
             share: share of the channels, 0 to 1, from which a layer counts.
             share_at_start: the same of channels that are dead since the first logged step, and of
-                networks that learn.
+                networks that learn, whose small maps (`layer_findings.LEAST_VALUES`) do not count.
 
         Raises:
             NotRecorded: the run has no overview series.
@@ -485,6 +481,8 @@ class Evidence(OutputEvidence):
             if since > table.steps[0] and not learns:
                 least = share
             is_lasting = since < table.steps[-1] or len(table.steps) == 1
+            if learns and table.rows[layer.spell.row].facts.values < LEAST_VALUES:
+                continue
             if is_lasting and layer.share >= least - ROUNDING:
                 layers.append(layer._replace(spell=layer.spell._replace(since=since)))
         return layers
@@ -700,6 +698,16 @@ def _is_one(output: OutputFacts) -> bool:
 def stays(losses: Sequence[float], share: float = thresholds.STAYS.value) -> bool:
     """True if a loss that is known at two steps or more never fell to this share of the first."""
     return len(losses) > 1 and min(losses[1:]) > share * losses[0] > 0
+
+
+def late_loss(losses: Sequence[float]) -> float:
+    """The loss late in a run: the median of the second half or of the last third, the lower one.
+
+    A loss that stays for long may fall in the last third only.
+    """
+    half = np.median(losses[len(losses) // 2 :])
+    third = np.median(losses[2 * len(losses) // 3 :])
+    return float(min(half, third))
 
 
 def lasting(steps: OutputSteps, is_so: Callable[[OutputFacts], bool], least: int) -> int | None:

@@ -11,10 +11,9 @@ import numpy as np
 
 from fmapboard.formats import tags
 from fmapboard.formats.checks import Ends, OutputProgress, Seen
-from fmapboard.formats.tab_records import Floats
 from fmapboard.formats.training_facts import OutputFacts
 from fmapboard.health import thresholds
-from fmapboard.health.evidence import BINARY, Evidence, OutputSteps, is_over_classes
+from fmapboard.health.evidence import BINARY, Evidence, OutputSteps, is_over_classes, late_loss
 
 
 def seen_in(evidence: Evidence) -> Seen:
@@ -119,8 +118,9 @@ def _progress(evidence: Evidence, name: str, steps: OutputSteps) -> OutputProgre
     guess = _guess(steps) if is_known_kind else None
     ends = _ends(losses)
     factors = [output.factor for output in steps.values() if output.factor is not None]
-    late = _late([loss for _, loss in sorted(losses.items())])
-    is_critic = _may_be_critic(newest) or not ends
+    finite = [loss for _, loss in sorted(losses.items()) if math.isfinite(loss)]
+    late = late_loss(finite) if len(finite) >= thresholds.LOGGED_STEPS.value else None
+    need_fall = late is not None and not _may_be_critic(newest)
     return OutputProgress(
         name=_named(evidence.record.name, name),
         loss=ends,
@@ -128,22 +128,14 @@ def _progress(evidence: Evidence, name: str, steps: OutputSteps) -> OutputProgre
         spread=_ends(spreads),
         classes=newest.classes if is_over_classes(newest) else None,
         guess=guess,
-        late=float(np.median(late)) if late.size else None,
-        learns=None if is_critic else _has_fallen(ends, late, guess),
+        late=late,
+        learns=_has_fallen(ends, finite, guess) if need_fall else None,
         factor=factors[-1] if factors else None,
     )
 
 
-def _late(losses: Sequence[float]) -> Floats:
-    """The finite losses in the second half of the run; none if too few are known."""
-    finite = [loss for loss in losses if math.isfinite(loss)]
-    if len(finite) < thresholds.LOGGED_STEPS.value:
-        return np.zeros(0)
-    return np.array(finite[len(finite) // 2 :])
-
-
-def _has_fallen(ends: Ends, late: Floats, guess: float | None) -> bool | None:
-    """True if a loss is lower in the second half of the run than at its start and than guessing.
+def _has_fallen(ends: Ends, losses: Sequence[float], guess: float | None) -> bool | None:
+    """True if a loss is lower late in the run than at its start and than guessing.
 
     By a twentieth, and by twice the standard error that its changes from step to step tell: one
     batch differs from another. False if it is as much higher than at its start, or, over 50
@@ -151,18 +143,17 @@ def _has_fallen(ends: Ends, late: Floats, guess: float | None) -> bool | None:
 
     Args:
         ends: the first and the last known loss.
-        late: the losses in the second half of the run.
+        losses: all that are known, finite.
         guess: the loss of an answer that does not depend on the input; None if it is not known.
 
     Returns:
-        None if too few are known, if they differ too much to tell, or if the loss fell to that of
-        guessing: so much is learned from the frequency of the labels alone.
+        None if they differ too much to tell, or if the loss fell to that of guessing: so much is
+        learned from the frequency of the labels alone.
     """
-    if not late.size:
-        return None
     (start_step, first), (last_step, _) = ends[0], ends[-1]
-    usual = float(np.median(late))
-    noise = float(np.std(np.diff(late))) / math.sqrt(2 * late.size)
+    usual = late_loss(losses)
+    half = losses[len(losses) // 2 :]
+    noise = float(np.std(np.diff(half))) / math.sqrt(2 * len(half))
     share = 1 - thresholds.STAYS.value
     if first - usual <= share * abs(first):
         is_long = last_step - start_step >= thresholds.UPDATE_SPAN.value

@@ -273,12 +273,12 @@ def _not_fallen(seen: Seen) -> str:
         if output.classes and abs(guess - math.log(output.classes)) < thresholds.NEAR_LN.value:
             of_classes = f"ln {output.classes} = "
         return (
-            f"{_loss(output)} is {late:.3g} in the second half of {seen.last_step} steps, that of "
+            f"{_loss(output)} is {late:.3g} towards the end of {seen.last_step} steps, that of "
             f"guessing ({of_classes}{guess:.3g}){moved}: the labels do not belong to the inputs, "
             "the inputs are lost on their way, or what can learn is frozen"
         )
     change = "risen" if late > start else "hardly fallen"
-    ends = f"{start:.3g} at step {first}, {late:.3g} in the second half of {seen.last_step} steps"
+    ends = f"{start:.3g} at step {first}, {late:.3g} towards the end of {seen.last_step} steps"
     return f"{_loss(output)} has {change}{moved}: {ends}"
 
 
@@ -304,8 +304,8 @@ def _why(seen: Seen) -> str:
         first, start = output.loss[0]
         if thresholds.STAYS.value * output.guess <= late < thresholds.STAYS.value * start:
             return (
-                f"{_loss(output)} fell from {start:.3g} at step {first} to {late:.3g} in the "
-                f"second half of {seen.last_step} steps, and the frequency of the labels alone "
+                f"{_loss(output)} fell from {start:.3g} at step {first} to {late:.3g} towards "
+                f"the end of {seen.last_step} steps, and the frequency of the labels alone "
                 f"gives {output.guess:.3g}"
             )
     if any(output.loss for output in seen.outputs):

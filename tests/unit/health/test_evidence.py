@@ -50,9 +50,10 @@ def test_a_loss_stays_if_it_never_fell_to_95_percent() -> None:
     assert not of_losses(None, None).has_loss_that_stays
 
 
-def test_a_loss_stays_late_if_the_median_of_its_second_half_is_above_the_share() -> None:
-    assert of_losses(2.0, 0.1, 1.1, 1.0, 1.2, 0.2).stays_late(0.49)
-    assert not of_losses(2.0, 0.1, 1.1, 1.0, 1.2, 0.2).stays_late(0.5)
+def test_a_loss_stays_if_the_medians_of_its_second_half_and_last_third_are_above_a_share() -> None:
+    assert of_losses(2.0, 0.1, 1.1, 1.0, 1.2, 0.9).stays_late(0.49)
+    assert not of_losses(2.0, 0.1, 1.1, 1.0, 1.2, 0.9).stays_late(0.5)
+    assert not of_losses(2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 1.85, 1.5).stays_late(0.95)
     assert of_losses(None, None).stays_late(0.95)  # no loss is known
 
 

@@ -58,7 +58,7 @@ def test_a_loss_that_stays_at_that_of_guessing_says_what_that_leaves() -> None:
     at_guess = verdict(**SIZE, outputs=(stays,), usual_update=0.0025)
     assert (at_guess.state, at_guess.learns) == ("does not learn", False)
     assert at_guess.line == (
-        "the loss is 2.3 in the second half of 90 steps, that of guessing (ln 10 = 2.3), although "
+        "the loss is 2.3 towards the end of 90 steps, that of guessing (ln 10 = 2.3), although "
         "the weights move by 0.25 % per step (median): the labels do not belong to the inputs, the "
         "inputs are lost on their way, or what can learn is frozen; nothing found in 9 layers × "
         "10 steps"
@@ -71,7 +71,7 @@ def test_a_loss_that_stays_at_that_of_guessing_says_what_that_leaves() -> None:
 def test_a_loss_that_rose_or_stays_elsewhere_is_told(late: float, change: str) -> None:
     stays = replace(PROGRESS, loss=((0, 2.09), (90, late)), late=late, guess=None, learns=False)
     assert verdict(**SIZE, outputs=(stays,)).line == (
-        f"the loss has {change}: 2.09 at step 0, {late} in the second half of 90 steps; nothing "
+        f"the loss has {change}: 2.09 at step 0, {late} towards the end of 90 steps; nothing "
         "found in 9 layers × 10 steps"
     )
 
@@ -93,7 +93,7 @@ def test_the_output_whose_loss_did_not_fall_is_named() -> None:
         ({"outputs": (OutputProgress("", loss=FELL),)},
          "its loss is known at too few steps, varies too much, or need not fall"),
         ({"outputs": (replace(PROGRESS, guess=0.58, learns=None),)},
-         "the loss fell from 2.3 at step 0 to 0.6 in the second half of 90 steps, and the "
+         "the loss fell from 2.3 at step 0 to 0.6 towards the end of 90 steps, and the "
          "frequency of the labels alone gives 0.58"),
     ],
 )  # fmt: skip
@@ -254,6 +254,7 @@ FALLS = (2.3, 2.2, 2.0, 1.8, 1.6, 1.5, 1.4, 1.3)
         (FALLS, True),
         ((2.3,) * 8, False),
         ((2.09, 2.5, 3.0, 3.5, 4.0, 4.5, 4.8, 4.87), False),
+        ((2.3, 2.31, 2.3, 2.31, 2.4, 2.35, 2.05, 1.6), True),  # in the last third only
         ((2.9, 2.6, 2.4, 2.31, 2.3, 2.3, 2.3, 2.3), None),  # to that of guessing
         ((2.3, 2.0, 1.5), None),  # too few
         ((9.0, 0.1) * 4, None),  # too different from step to step

@@ -34,7 +34,7 @@ class DeadCheck(Rule):
     """The same channels of an activation are off for all inputs, at four logged steps in a row.
 
     A channel counts if it was off for all values of the batch, at least 500; of all channels
-    together, if nine of ten are.
+    together, if nine of ten are and the loss does not fall.
 
     Why it hurts: a channel that is 0 everywhere passes no gradient, so it hardly comes back.
 

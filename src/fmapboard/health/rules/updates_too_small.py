@@ -10,7 +10,7 @@ import numpy as np
 
 from fmapboard.formats import tags
 from fmapboard.health import effects, thresholds
-from fmapboard.health.evidence import Evidence, Ratios, quoted
+from fmapboard.health.evidence import Evidence, Ratios, late_loss, quoted
 from fmapboard.health.finding import Finding, percent, times
 from fmapboard.health.rule import Rule
 
@@ -45,9 +45,8 @@ class UpdatesTooSmallCheck(Rule):
     Attributes:
         low: reported if all ratios of all logged steps are below it.
         idle: reported if their median over 50 steps or more is below it, and the loss hardly falls:
-            its median in the second half of the run is above 0.95 times its first value (``low``:
-            0.85 times). Where no loss is known, the median over the weights must be below it at
-            each logged step.
+            late in the run it is above 0.95 times its first value (``low``: 0.85 times). Where no
+            loss is known, the median over the weights must be below it at each logged step.
         steady: then the median over the steps of each weight must be below it too; if not, the
             former below an eighth of ``idle``.
     """
@@ -130,6 +129,5 @@ def _clipped(evidence: Evidence) -> tuple[str, str] | None:
 def _first_loss(evidence: Evidence) -> str:
     """The loss of the first output of which it is known, none of which falls."""
     name, losses = next(iter(evidence.losses_of_outputs.items()))
-    late = float(np.median(losses[len(losses) // 2 :]))
     of_output = f" of{quoted(name)}" if name else ""
-    return f"the loss{of_output} hardly falls ({losses[0]:.3g}, later {late:.3g})"
+    return f"the loss{of_output} hardly falls ({losses[0]:.3g}, later {late_loss(losses):.3g})"

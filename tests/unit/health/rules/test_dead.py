@@ -144,6 +144,20 @@ def test_dead_channels_must_last_and_be_of_large_maps() -> None:
     assert DeadCheck()(record(columns=recovered)) == []
 
 
+def test_a_small_map_that_is_nearly_dead_is_not_reported_where_the_loss_falls() -> None:
+    def found(values: float, last: float) -> list[Finding]:
+        columns = {name: {2: from_step(4, 0.9, 0.0)} for name in ("dead", "dead_lasting")}
+        columns["values"] = {2: [values] * len(STEPS)}
+        facts = [
+            TrainingFacts(outputs=(OutputFacts("", (8, 10), loss=loss),))
+            for loss in (2.3, *[last] * 7)
+        ]
+        return list(DeadCheck()(record(columns=columns, facts=facts)))
+
+    assert found(499.0, 1.7) == []
+    assert len(found(499.0, 2.3)) == len(found(500.0, 1.7)) == 1
+
+
 def test_dead_channels_that_became_nonfinite_are_left_to_that_finding() -> None:
     dead = {2: [0.0, *[0.8] * 5, 0.0, 0.0]}
     columns = {"dead": dead, "dead_lasting": dead, "nonfinite": {2: [0.0] * 6 + [1.0] * 2}}
