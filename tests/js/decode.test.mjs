@@ -37,8 +37,12 @@ test("marks are found and have no value", () => {
     palette: "grey",
   });
   assert.deepEqual([...(planes.marks ?? [])], [0, 251, 255]);
-  assert.ok(Number.isNaN(valueAt(planes, 0, 0, 1, -1, 1).value));
-  assert.deepEqual(valueAt(planes, 0, 0, 2, 4, 4), { value: 4, unit: 0, mark: 255 });
+  assert.ok(Number.isNaN(valueAt({ planes, lo: [-1], hi: [1] }, 0, 0, 1).value));
+  assert.deepEqual(valueAt({ planes, lo: [4], hi: [4] }, 0, 0, 2), {
+    value: 4,
+    unit: 0,
+    mark: 255,
+  });
 });
 
 test("each colour of each palette is decoded to its level", () => {
@@ -94,7 +98,11 @@ test("tiles are separated and their padding is skipped", () => {
 
 test("the uncertainty of a value is one level of its channel's scale", () => {
   const planes = planesOf(rgba([0, 51, 255].map(grey)), 3, { ...ONE, palette: "grey" });
-  assert.deepEqual(valueAt(planes, 0, 0, 1, -1, 4), { value: 0, unit: 5 / 255, mark: 0 });
+  assert.deepEqual(valueAt({ planes, lo: [-1], hi: [4] }, 0, 0, 1), {
+    value: 0,
+    unit: 5 / 255,
+    mark: 0,
+  });
 });
 
 test("ramps contain their anchors", () => {

@@ -1,7 +1,7 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { kernelBlock } from "../../src/fmapboard/plugin/static/picture/kernel_tiles.js";
+import { kernelBlock } from "../../src/fmapboard/plugin/static/picture/film_tiles.js";
 import { colours } from "../../src/fmapboard/plugin/static/picture/pixels.js";
 import { arrangement, readKernels } from "../../src/fmapboard/plugin/static/server/kernels.js";
 import { packed, stored } from "../../src/fmapboard/plugin/static/server/palettes.js";

@@ -10,8 +10,8 @@ import {
   planeOf,
   readKernels,
 } from "../../src/fmapboard/plugin/static/server/kernels.js";
-import { corner, hit, kernelLayout } from "../../src/fmapboard/plugin/static/picture/layouts.js";
-import { cellsOf } from "../../src/fmapboard/plugin/static/model/kernel_scene.js";
+import { corner, hit, layoutFor } from "../../src/fmapboard/plugin/static/picture/layouts.js";
+import { cellsOf } from "../../src/fmapboard/plugin/static/model/kernel_cells.js";
 import { MARK, stored } from "../../src/fmapboard/plugin/static/server/palettes.js";
 
 /** @typedef {import("../../src/fmapboard/plugin/static/server/server.js").Kernels} Kernels */
@@ -132,41 +132,43 @@ test("zero is read as zero, and a weight within one and a half steps", () => {
 /** @param {number} outputs @param {number} inputs @param {Partial<Kernels>} more @returns {any} */
 function grid(outputs, inputs, more = {}) {
   const sides = { height: 3, width: 3, rows: false, rgb: false, rowOf: null };
-  const planes = { levels: new Uint8Array(9 * outputs * inputs).fill(255), marks: null };
+  const levels = new Uint8Array(9 * outputs * inputs).fill(255);
+  const planes = { height: 3, width: 3, levels, marks: null };
   const lo = new Float64Array(outputs * inputs);
   const of = { outputs, inputs, planes, lo, hi: lo, ...sides, ...more };
-  return { of, parts: [{ side: 0, difference: false }], ...cellsOf(/** @type {Kernels} */ (of)) };
+  const { cells: order, ...arranged } = cellsOf(/** @type {any} */ (of));
+  const sorting = { texts: null };
+  return { kind: "kernels", a: of, parts: ["a"], order, arranged, sorting, rows: of.rows };
 }
 
 test("a single input or output is a list, anything else a matrix", () => {
-  assert.deepEqual([grid(12, 1).columns, grid(12, 1).down], [0, "outputs"]);
-  assert.deepEqual([grid(1, 12).columns, grid(1, 12).down], [0, "inputs"]);
-  assert.deepEqual([grid(4, 2).columns, grid(4, 2).down], [4, "inputs"]);
-  const rows = grid(4, 2, { rows: true, height: 1 });
-  assert.deepEqual([rows.columns, rows.down], [2, "outputs"]);
+  const placed = (/** @type {any} */ { arranged: { columns, down } }) => [columns, down];
+  assert.deepEqual(placed(grid(12, 1)), [0, "outputs"]);
+  assert.deepEqual(placed(grid(1, 12)), [0, "inputs"]);
+  assert.deepEqual(placed(grid(4, 2)), [4, "inputs"]);
+  assert.deepEqual(placed(grid(4, 2, { rows: true, height: 1 })), [2, "outputs"]);
 });
 
 test("a matrix has the largest norms first, and kernels that are not finite before them", () => {
   const hi = Float64Array.of(1, 3, 2, 1, 3, 2); // of outputs 0, 1 and 2 of input 0, then of input 1
   const plane = (/** @type {number[]} */ ...places) => places;
-  assert.deepEqual(grid(3, 2, { hi }).cells, plane(1, 2, 0, 4, 5, 3));
+  assert.deepEqual(grid(3, 2, { hi }).order, plane(1, 2, 0, 4, 5, 3));
   const more = Float64Array.of(1, 3, 2, 1, 4, 2);
-  assert.deepEqual(grid(3, 2, { hi: more }).cells, plane(4, 5, 3, 1, 2, 0));
+  assert.deepEqual(grid(3, 2, { hi: more }).order, plane(4, 5, 3, 1, 2, 0));
   const marks = new Uint8Array(54);
   marks[9 * 3] = MARK.NAN;
   const levels = new Uint8Array(54).fill(255);
   const planes = /** @type {any} */ ({ levels, marks });
-  assert.deepEqual(grid(3, 2, { hi, planes }).cells, plane(3, 4, 5, 0, 1, 2));
+  assert.deepEqual(grid(3, 2, { hi, planes }).order, plane(3, 4, 5, 0, 1, 2));
 });
 
 test(
   "a matrix fits the window unless weights would be too small, and is hit where it is " + "drawn",
   () => {
-    const request = { tile: 0, available: 800, windowHeight: 500, ratio: 1 };
-    const wide = kernelLayout(grid(64, 64), request);
+    const wide = layoutFor(grid(64, 64), 0, 800, 500, 1);
     assert.equal(wide.factor, 3);
     assert.ok(wide.height > 500);
-    const small = kernelLayout(grid(8, 4), request);
+    const small = layoutFor(grid(8, 4), 0, 800, 500, 1);
     assert.ok(small.factor > 3 && small.width <= 800 && small.height <= 500);
     const { left, top } = corner(small, 13);
     const at = hit(small, left + 1, top + small.tileHeight - 1);
@@ -174,6 +176,6 @@ test(
       [at?.cell, Math.floor((at?.v ?? 0) * 3), Math.floor((at?.u ?? 1) * 3)],
       [13, 2, 0],
     );
-    assert.equal(kernelLayout(grid(8, 4), { ...request, tile: 96 }).tileWidth, 96);
+    assert.equal(layoutFor(grid(8, 4), 96, 800, 500, 1).tileWidth, 96);
   },
 );

@@ -131,7 +131,7 @@ test("rows are decoded with the range of their channel, and can be drawn as a li
   const planes = planesOf(RGBA, 3, PICTURE);
   assert.deepEqual([planes.channels, planes.height, planes.width], [2, 1, 3]);
   assert.deepEqual([...planes.levels], LEVELS);
-  assert.equal(valueAt(planes, 1, 0, 1, 10, 30).value, 10);
+  assert.equal(valueAt({ planes, lo: [0, 10], hi: [1, 30] }, 1, 0, 1).value, 10);
   const line = profile({ planes, lo: [0, 10], hi: [2.55, 30] }, 0);
   assert.deepEqual(
     line.map((value) => value.toFixed(2)),

@@ -146,38 +146,11 @@ export type ShadingLevels = ReturnType<typeof import("./health_states.js").shadi
 export type Numbers = (name: string) => number;
 
 /**
- * The kernels of one column of a comparison, A for the main one; null if they cannot be compared
- * with those of the main one, minus which they are the difference.
+ * Kernels as cells: `columns` per row, 0 if the cells fill the window row by row; `down`: what
+ * changes from row to row, or from cell to cell; `isColour`: a tile's colours are the three inputs
+ * of one output channel, and its plane is the first of three.
  */
-export type KernelSide = {
-  letter: string;
-  question: Question | null;
-  kernels: Kernels | null;
-  difference: Difference | null;
-};
-
-/** What a tile of a cell shows. */
-export type KernelPart = { side: number; difference: boolean };
-
-/**
- * The kernels of a scene, cell by cell: `of` the main side, whose arrangement all have; `parts`
- * are the tiles of a cell, side by side; `colour`: a tile's colours are the three inputs of one
- * output channel; `cells` is the plane of each cell, of an RGB cell its first of three; `columns`
- * per row, 0 if the cells fill the window row by row; `down`: what changes from row to row, or
- * from cell to cell; `peak` is that of the common scale -peak … peak of all sides,
- * `differencePeak` of all differences.
- */
-export type KernelCells = {
-  of: Kernels;
-  sides: KernelSide[];
-  parts: KernelPart[];
-  colour: boolean;
-  cells: number[];
-  columns: number;
-  down: "outputs" | "inputs";
-  peak: number;
-  differencePeak: number;
-};
+export type Arranged = { columns: number; down: "outputs" | "inputs"; isColour: boolean };
 
 /**
  * `letters` are those of the columns, "" if there is only one; history and numbers may not be
@@ -258,19 +231,16 @@ export type SceneBase = typeof import("./scene.js").BLANK & {
   wholeLayer: boolean;
 };
 
-export type MapsScene = SceneBase & {
-  kind: "maps";
-  picture: MapsPicture;
-  a: Side;
-  sorting: Sorting;
-};
+export type MapsScene = SceneBase & { kind: "maps"; picture: MapsPicture; a: Side };
 
-/** Kernels, on one scale. */
-export type KernelsScene = SceneBase & { kind: "kernels"; grid: KernelCells };
+/** Kernels, on one scale: what is a channel of maps is one of their planes. */
+export type KernelsScene = SceneBase & { kind: "kernels"; a: Kernels; arranged: Arranged };
+
+export type GridScene = MapsScene | KernelsScene;
 
 export type EmptyScene = SceneBase & { kind: "none" };
 
-export type Scene = MapsScene | KernelsScene | EmptyScene;
+export type Scene = GridScene | EmptyScene;
 
 export type Flags = ReturnType<typeof import("./scene.js").flags>;
 

@@ -2,21 +2,22 @@
 /** The columns of a scene: the maps of each, and its difference from the main column. */
 
 import { sorting } from "./channel_order.js";
-import { mainSide, placed } from "./compare.js";
+import { mainSide, origin, placed } from "./compare.js";
 import { KINDS } from "./health_states.js";
-import { kernelScene } from "./kernel_scene.js";
+import { areAlike, cellsOf, kernelMeaning } from "./kernel_cells.js";
 import { LETTERS, comparesKernels } from "./state.js";
 import { columnRanges, difference, ranges as rangesOf, sceneRanges } from "./value_scale.js";
 import { deadWord, runText } from "./words.js";
 import { pictureOf, sideOf } from "../server/decode.js";
+import { decodedKernels, outputChannels } from "../server/kernels.js";
 import { FAULT_COLOURS, MARK, MARK_COLOURS, css } from "../server/palettes.js";
 import { indexOf } from "../server/steps.js";
 
-/** @import {Layer, Maps} from "../server/server.js" */
+/** @import {Kernels, Layer, Maps} from "../server/server.js" */
 /** @import {Source} from "../server/source.js" */
-/** @import {ColumnSource, Difference, Flags, History, Part, Placed, Question} from "./model.js" */
-/** @import {Ranges, Scene, SceneBase, SceneColumn, ShownTiles, Side, State} from "./model.js" */
-/** @import {StateMark} from "./model.js" */
+/** @import {ColumnSource, Difference, Flags, History, KernelsScene, Part} from "./model.js" */
+/** @import {Placed, Question, Ranges, Scale, Scene, SceneBase, SceneColumn} from "./model.js" */
+/** @import {ShownTiles, Side, Sorting, State, StateMark} from "./model.js" */
 
 /** @type {readonly Part[]} */
 const MAPS = Object.freeze(["a", "b"]);
@@ -41,15 +42,25 @@ export function partName(part) {
   return isDifference(part) ? "A − B" : part.toUpperCase();
 }
 
-/** @param {ColumnSource} of @param {Side} a the main column's maps */
+/** @param {ColumnSource} of @param {Side} a the main column's maps, or kernels */
 export function otherColumn({ question, maps, why, history = null }, a) {
-  const side = maps && question ? sideOf(maps, question.role, question.sample) : null;
+  const side = maps && question ? sideIn(maps, question, a) : null;
   const between = side ? difference(a, side) : null;
   return {
     ...{ letter: LETTERS[1], question, maps, side, difference: between, history },
     why: why || (side || !maps || !question ? "" : whyNot(maps, question)),
     note: side ? noteOf(a, side, between) : "",
   };
+}
+
+/**
+ * The maps of a question, or kernels, if they can be compared with those of the main column.
+ * @param {Maps} maps @param {Question} question @param {Side|null} a the main column
+ */
+function sideIn(maps, { role, sample }, a = null) {
+  if (role !== "kernels") return sideOf(maps, role, sample);
+  const found = decodedKernels(maps);
+  return found && a && !areAlike(/** @type {Kernels} */ (a), found) ? null : found;
 }
 
 /**
@@ -78,7 +89,10 @@ export function whyNot(maps, question) {
     );
   }
   if (!pictureOf(maps, question.role)) return "not logged for this layer at this step";
-  return `no picture of sample ${question.sample}`;
+  if (question.role !== "kernels") return `no picture of sample ${question.sample}`;
+  return decodedKernels(maps)
+    ? "kernels of another shape, or drawn in other colours"
+    : "The kernels' picture does not fit its record.";
 }
 
 /**
@@ -108,7 +122,8 @@ export const BLANK = {
   ownScale: false, // each of several columns has a scale of its own
   differenceRanges: NO_RANGES, // of all differences
   channels: 0,
-  order: /** @type {number[]} */ ([]), // channels in the order they are drawn in
+  order: /** @type {number[]} */ ([]), // channels, or planes of kernels, as they are drawn
+  sorting: /** @type {Sorting} */ ({ order: [], texts: null, meaning: "", why: "" }),
   parts: /** @type {Part[]} */ (["a"]), // of a cell
 };
 
@@ -118,12 +133,10 @@ export const BLANK = {
  */
 export function buildScene({ state, question, maps, others, history, sortMaps }) {
   const picture = pictureOf(maps, question.role);
-  const isKernels = picture?.role === "kernels";
+  const pictureOfMaps = picture?.role === "kernels" ? null : picture;
   // Maps of one pixel are always stored with one scale.
   const isOfLayer =
-    picture &&
-    !isKernels &&
-    (picture.scale === "layer" || picture.tile.every((side) => side === 1));
+    pictureOfMaps?.scale === "layer" || pictureOfMaps?.tile.every((side) => side === 1);
   /** @type {SceneBase} */
   const scene = {
     ...{ ...BLANK, question, maps, picture },
@@ -131,16 +144,16 @@ export function buildScene({ state, question, maps, others, history, sortMaps })
     rows: picture?.layout === "rows",
     wholeLayer: state.scale === "layer" || Boolean(isOfLayer),
   };
-  if (question.role === "kernels" && maps.kernels) {
-    return kernelScene(scene, maps, others, state.show);
-  }
-  const a = sideOf(maps, question.role, question.sample);
-  if (!a || !picture || isKernels) return { ...scene, kind: "none", why: whyNot(maps, question) };
+  const a = sideIn(maps, question);
+  if (!a) return { ...scene, kind: "none", why: whyNot(maps, question) };
   const own = { question, maps, side: a, difference: null, history: state.locked ? history : null };
   const columns = [
     { letter: LETTERS[0], ...own, why: "", note: "" },
     ...others.map((each) => otherColumn(each, a)),
   ];
+  if (!pictureOfMaps) {
+    return ofKernels(scene, /** @type {Kernels} */ (a), columns, state.show);
+  }
   const channels = columns.reduce(
     (least, { side }) => (side ? Math.min(least, side.planes.channels) : least),
     a.planes.channels,
@@ -148,21 +161,47 @@ export function buildScene({ state, question, maps, others, history, sortMaps })
   const ranges = sceneRanges(state, columns, channels);
   const sorted = sorting(state, sortMaps, question, history, channels);
   return {
-    ...{ ...scene, kind: "maps", picture, a, columns, channels, ranges },
+    ...{ ...scene, kind: "maps", picture: pictureOfMaps, a, columns, channels, ranges },
     ...{ order: sorted.order, sorting: sorted, why: sorted.why },
     columnRanges: columnRanges(state, columns, channels, ranges),
     ownScale: state.own_scale && columns.length > 1,
-    differenceRanges: differenceRanges(state, columns, channels),
+    differenceRanges: differenceRanges(state.scale, columns, channels),
     parts: parts(state.show, columns),
   };
 }
 
-/** @param {State} state @param {SceneColumn[]} columns @param {number} channels */
-function differenceRanges(state, [, b], channels) {
+/**
+ * The kernels of all columns that have some, on one scale with 0 in the middle.
+ * @param {SceneBase} scene @param {Kernels} a @param {SceneColumn[]} all
+ * @param {ShownTiles} show @returns {KernelsScene}
+ */
+function ofKernels(scene, a, all, show) {
+  const columns = all.filter(({ side }) => side);
+  const missing = all.filter(({ why }) => why);
+  const peaks = columns.map(({ side }) => /** @type {Kernels} */ (side).peak);
+  const ends = peaks.map((peak) => ({ lo: [-peak], hi: [peak] }));
+  const { channels: planes } = a.planes;
+  const ranges = rangesOf(planes, ends, { scale: "layer", zeroCentred: true });
+  const { cells: order, ...arranged } = cellsOf(a);
+  /** @type {KernelsScene} */
+  const found = {
+    ...{ ...scene, kind: "kernels", a, columns, arranged, order, ranges },
+    channels: a.rowOf === null ? outputChannels(a) : 0,
+    columnRanges: columns.map(() => ranges),
+    differenceRanges: differenceRanges("layer", columns, planes),
+    parts: parts(show, columns),
+    why: missing
+      .map(({ question, why }) => (question ? `${origin(question)}: ${why}` : why))
+      .join("; "),
+  };
+  return { ...found, sorting: { ...found.sorting, meaning: kernelMeaning(found) } };
+}
+
+/** @param {Scale} scale @param {SceneColumn[]} columns @param {number} channels */
+function differenceRanges(scale, [, b], channels) {
   if (!b?.difference) return NO_RANGES;
   const hi = b.difference.peak.subarray(0, channels);
-  const how = { scale: state.scale, zeroCentred: true };
-  return rangesOf(channels, [{ lo: hi.map((peak) => -peak), hi }], how);
+  return rangesOf(channels, [{ lo: hi.map((peak) => -peak), hi }], { scale, zeroCentred: true });
 }
 
 /**

@@ -62,6 +62,11 @@ export function levelColours(lo, hi, rangeLo, rangeHi, colours, into) {
   return into;
 }
 
+/** The distance of two stored levels. @param {Side} side @param {number} channel */
+export function unitOf({ planes, lo, hi }, channel) {
+  return ((hi[channel] - lo[channel]) / 255) * planes.coarse;
+}
+
 /** A − B; null if their maps differ in size. @param {Side} a @param {Side} b */
 export function difference(a, b) {
   const { height, width } = a.planes;

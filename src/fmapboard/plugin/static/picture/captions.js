@@ -1,13 +1,14 @@
 // @ts-check
 /** What captions and colour bars say: values, ranges and faults of channels. */
 
+import { measured, planesIn, position } from "../model/kernel_cells.js";
 import { columnOf, flags, isDifference, loudest } from "../model/scene.js";
 import { inWordsOf, short, ticks } from "../model/words.js";
 import { once } from "../server/cache.js";
 import { valueAt } from "../server/decode.js";
 import { LEGEND, badMark } from "../server/palettes.js";
 
-/** @import {MapsScene, Part} from "../model/model.js" */
+/** @import {GridScene, MapsScene, Part} from "../model/model.js" */
 /** @import {Side} from "../model/model.js" */
 /** @import {Maps} from "../server/server.js" */
 
@@ -29,6 +30,12 @@ export function valueText({ value, unit, mark }) {
   const name = inWordsOf(LEGEND.find(({ code }) => code === mark)?.name ?? "");
   if (Number.isNaN(value)) return name || "no value";
   return `${short(value, 4)}${unit > 0 ? ` ± ${short(unit, 2)}` : ""}${name ? ` (${name})` : ""}`;
+}
+
+/** A position in a tile, in words. @param {GridScene} scene @param {number} y @param {number} x */
+export function placeText(scene, y, x) {
+  if (scene.kind === "kernels") return position(scene.a, y, x);
+  return positionText(scene.rows, scene.picture.block, y, x);
 }
 
 /**
@@ -69,13 +76,19 @@ export function differenceRange({ columns, differenceRanges: { lo, hi } }, chann
 
 /**
  * Range of a tile; of a difference, its peak.
- * @param {MapsScene} scene @param {Part} part @param {number} channel
+ * @param {GridScene} scene @param {Part} part @param {number} channel
  */
 export function rangeText(scene, part, channel) {
   const { side, difference, maps, question } = columnOf(scene, part);
+  const planes = planesIn(scene, channel);
   if (isDifference(part)) {
-    if (difference && Number.isNaN(difference.peak[channel])) return "no finite value";
-    return difference ? `Δ ±${short(difference.peak[channel], 2)}` : "";
+    if (!difference) return "";
+    const peak = Math.max(...planes.map((each) => difference.peak[each]));
+    return Number.isNaN(peak) ? "no finite value" : `Δ ±${short(peak, 2)}`;
+  }
+  if (scene.kind === "kernels") {
+    const { lo, hi } = measured(side ?? scene.a, planes);
+    return `${short(lo, 2)}…${short(hi, 2)}`;
   }
   if (maps && question && !anyFinite(maps, question.role, channel)) return "no finite value";
   const ends = ["minimum", "maximum"].map((name) => maps?.arrays[`${question?.role}.${name}`]);
@@ -105,7 +118,7 @@ export function valueRange({ planes, lo, hi }, channel) {
 
 /**
  * The most severe fault of a tile's channel.
- * @param {MapsScene} scene @param {Part} part @param {number} channel
+ * @param {GridScene} scene @param {Part} part @param {number} channel
  */
 export function faultOf(scene, part, channel) {
   if (isDifference(part)) return null;

@@ -69,13 +69,14 @@ export function pointLines(context, of, where, point) {
  * The channels by how far they are from their own mean, not finite ones first.
  * @param {Side} side @param {Point} point
  */
-export function channelsAt({ planes, lo, hi }, point) {
+export function channelsAt(side, point) {
+  const { planes } = side;
   const { y, x } = cellOf(point, planes.height, planes.width);
   const far = (/** @type {{value: number, deviation: number}} */ { value, deviation }) =>
     Number.isNaN(value) ? Infinity : Number.isNaN(deviation) ? -1 : Math.abs(deviation);
   return Array.from({ length: planes.channels }, (_, channel) => ({
     channel,
-    ...valueAt(planes, channel, y, x, lo[channel], hi[channel]),
+    ...valueAt(side, channel, y, x),
     deviation: deviationAt(planes, channel, y, x),
   })).sort((a, b) => (far(a) === far(b) ? a.channel - b.channel : far(b) - far(a)));
 }

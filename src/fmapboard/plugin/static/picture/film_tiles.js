@@ -6,14 +6,15 @@ import { flags, loudest } from "../model/scene.js";
 import { ranges as rangesOf } from "../model/value_scale.js";
 import { labelOf, short } from "../model/words.js";
 import { pictureOf } from "../server/decode.js";
+import { kernelsOf } from "../server/kernels.js";
 import { css, ramp } from "../server/palettes.js";
 import { cutStart } from "./canvas.js";
-import { kernelBlock } from "./kernel_tiles.js";
 import { FILM_CAPTION, FILM_HEADING, visibleSteps } from "./layouts.js";
 import { BELOW, LINE, badge, cellLines, label, paint, wrapped } from "./painter.js";
-import { colours, mapPixels, shrunkRow, tileCanvas } from "./pixels.js";
+import { colours, kernelPixels, mapPixels, shrunkRow, tileCanvas } from "./pixels.js";
 
 /** @import {Strip} from "../model/model.js" */
+/** @import {Kernels} from "../server/server.js" */
 /** @import {FilmLayout, Fixed, Look, Tile, Where} from "./picture.js" */
 
 /** Narrower than this, a step is named by its number alone, CSS px. */
@@ -293,4 +294,35 @@ export function kernelPalette({ history, kernelFrame }) {
   const frames = (history?.kernels ?? []).map(({ step }) => kernelFrame(step));
   const known = frames.find((frame) => frame && pictureOf(frame.maps, "kernels"));
   return (known && pictureOf(known.maps, "kernels")?.palette) ?? "";
+}
+
+/**
+ * The kernel of a channel, drawn between -peak and peak; otherwise why it cannot be, in words.
+ * @param {Kernels} of @param {number} channel output channel @param {number} peak of the scale
+ */
+export function kernelBlock(of, channel, peak) {
+  if (of.rowOf !== null) return "the weight has no kernel per channel";
+  const { planes: tiles } = kernelsOf(of, channel);
+  const isApart = of.transposed && of.groups > 1;
+  if (!tiles.length) {
+    const each = isApart ? " of each group" : "";
+    return `only the kernels of channels 0 to ${of.outputs - 1}${each} are stored`;
+  }
+  const isColour = of.rgb && !isApart;
+  const { height, width } = of;
+  const shown = isColour ? tiles.slice(0, 1) : tiles;
+  const isLine = height === 1 && width > 1; // 1-D kernels are stacked
+  const perRow = isLine ? 1 : Math.ceil(Math.sqrt(shown.length));
+  const rows = Math.ceil(shown.length / perRow);
+  const gap = height === 1 ? 0 : 1;
+  const [wide, high] = [perRow * (width + gap) - gap, rows * (height + gap) - gap];
+  const pixels = new Uint32Array(wide * high);
+  shown.forEach((plane, i) => {
+    const kernel = kernelPixels(of, plane, peak, isColour);
+    const start = Math.floor(i / perRow) * (height + gap) * wide + (i % perRow) * (width + gap);
+    for (let y = 0; y < height; y += 1) {
+      pixels.set(kernel.subarray(y * width, (y + 1) * width), start + y * wide);
+    }
+  });
+  return { pixels, width: wide, height: high };
 }

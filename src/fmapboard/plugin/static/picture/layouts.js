@@ -4,9 +4,9 @@
  * whole number of device pixels.
  */
 
-/** @import {KernelCells, KernelsScene, MapsScene} from "../model/model.js" */
-/** @import {FilmLayout, FilmRequest, KernelRequest, Layout, LayoutRequest} from "./picture.js" */
-/** @import {SheetLayout, Window} from "./picture.js" */
+/** @import {GridScene} from "../model/model.js" */
+/** @import {FilmLayout, FilmRequest, Layout, LayoutRequest, SheetLayout} from "./picture.js" */
+/** @import {Window} from "./picture.js" */
 
 export const GAP = 8;
 export const CAPTION = 18;
@@ -46,6 +46,7 @@ export function widthOf({ parts, tileWidth }) {
 
 /** @param {LayoutRequest} request @returns {Layout} */
 export function layout(request) {
+  if (request.columns) return matrixLayout(request);
   if (request.rows) return rowsLayout(request);
   const longer = Math.max(request.mapHeight, request.mapWidth, 1);
   const factorOf = (/** @type {number} */ side) =>
@@ -116,13 +117,8 @@ function rowsLayout(request) {
   const each = (windowHeight - HEADING - MARGIN) / Math.max(count, 1);
   const auto = Math.min(ROW_MAX, Math.max(ROW_MIN, each));
   const factorDown = Math.max(1, Math.floor((tile > 0 ? tile / ROW_SHARE : auto) * ratio));
-  const tileWidth = (mapWidth * factor) / ratio;
-  const tileHeight = factorDown / ratio;
-  const cellWidth = parts * tileWidth + (parts - 1) * BETWEEN;
-  const height = HEADING + count * tileHeight + MARGIN;
-  const cells = { count, parts, columns: 1, lines: count, cellWidth, cellHeight: tileHeight };
-  const place = { left: gutter, top: HEADING, width: gutter + cellWidth + MARGIN, height };
-  return inOneBand({ tileWidth, tileHeight, factor, factorDown, ...cells, ...place, rows: true });
+  const of = { columns: 1, gap: 0, left: gutter, top: HEADING, factor, factorDown };
+  return { ...inTable(request, of), rows: true };
 }
 
 /** Top left corner of a tile. @param {Layout} of @param {number} cell @param {number} part */
@@ -187,7 +183,7 @@ export function hit(of, x, y) {
   return { cell, part, u: inside ? u : null, v: inside ? v : null };
 }
 
-// Positions of the kernels of a layer: a matrix of inputs and outputs, or tiles with captions.
+// Kernels as a matrix of inputs and outputs.
 
 /** Width for the numbers left of a matrix, and height for those above it. */
 const [MATRIX_GUTTER, MATRIX_HEADING] = [40, 22];
@@ -198,52 +194,56 @@ const MOST = 96;
 /** Least height of a weight of a sequence's kernel, CSS px, and its width divided by that. */
 const [KERNEL_MIN, KERNEL_SHARE] = [6, 4];
 
-/** @param {KernelCells} grid @param {KernelRequest} request @returns {Layout} */
-export function kernelLayout({ of, cells, columns, parts: { length: parts } }, request) {
-  const { tile, available, windowHeight, ratio } = request;
-  if (!columns) {
-    const map = { mapHeight: of.height, mapWidth: of.width };
-    return layout({ ...request, ...map, parts, count: cells.length });
-  }
-  const lines = cells.length / columns;
-  const gap = parts > 1 ? 8 : of.width === 1 ? 1 : 2;
+/** @param {LayoutRequest} request @returns {Layout} */
+function matrixLayout(request) {
+  const { count, columns = 1, parts, rows, mapHeight, mapWidth, tile, ratio } = request;
+  const gap = parts > 1 ? 8 : mapWidth === 1 ? 1 : 2;
   const between = (parts - 1) * BETWEEN;
-  const across =
-    ((available - MATRIX_GUTTER - MARGIN) / columns - gap - between) / (parts * of.width);
-  const down = ((windowHeight - MATRIX_HEADING - MARGIN) / lines - gap) / of.height;
-  const longer = Math.max(of.height, of.width);
-  const fit = Math.min(of.rows ? across : Math.min(across, down), MOST / longer);
+  const wide = request.available - MATRIX_GUTTER - MARGIN;
+  const high = request.windowHeight - MATRIX_HEADING - MARGIN;
+  const across = (wide / columns - gap - between) / (parts * mapWidth);
+  const down = (high / (count / columns) - gap) / mapHeight;
+  const longer = Math.max(mapHeight, mapWidth);
+  const fit = Math.min(rows ? across : Math.min(across, down), MOST / longer);
   const side = tile > 0 ? Math.max(1, Math.round((tile * ratio) / longer)) : 0;
   const factor = side || Math.max(LEAST, Math.floor(fit * ratio));
   const row = tile > 0 ? tile / KERNEL_SHARE : Math.min(ROW_MAX, Math.max(KERNEL_MIN, down));
-  const factorDown = of.rows ? Math.max(1, Math.round(row * ratio)) : factor;
-  const tileWidth = (of.width * factor) / ratio;
-  const tileHeight = (of.height * factorDown) / ratio;
-  const cellWidth = parts * tileWidth + between + gap;
-  const cellHeight = tileHeight + gap;
-  const [left, top] = [MATRIX_GUTTER, MATRIX_HEADING];
-  const width = left + columns * cellWidth + MARGIN;
-  const place = { left, top, width, height: top + lines * cellHeight + MARGIN };
-  const count = { count: cells.length, parts, columns, lines, cellWidth, cellHeight };
-  return inOneBand({ tileWidth, tileHeight, factor, factorDown, ...count, ...place, rows: false });
+  const factorDown = rows ? Math.max(1, Math.round(row * ratio)) : factor;
+  const place = { left: MATRIX_GUTTER, top: MATRIX_HEADING };
+  return inTable(request, { columns, gap, ...place, factor, factorDown });
 }
 
-// Positions of what a scene shows.
+/**
+ * Cells in a number of columns, with space for what is left of them and above.
+ * @param {LayoutRequest} request
+ * @param {Pick<Layout, "columns"|"left"|"top"|"factor"|"factorDown"> & {gap: number}} of
+ * @returns {Layout}
+ */
+function inTable({ count, parts, mapHeight, mapWidth, ratio }, { gap, ...of }) {
+  const tileWidth = (mapWidth * of.factor) / ratio;
+  const tileHeight = (mapHeight * of.factorDown) / ratio;
+  const cellWidth = parts * tileWidth + (parts - 1) * BETWEEN + gap;
+  const cellHeight = tileHeight + gap;
+  const lines = count / of.columns;
+  const width = of.left + of.columns * cellWidth + MARGIN;
+  const height = of.top + lines * cellHeight + MARGIN;
+  const tile = { tileWidth, tileHeight, cellWidth, cellHeight };
+  return inOneBand({ ...of, ...tile, count, parts, lines, width, height, rows: false });
+}
 
 /**
- * @param {MapsScene|KernelsScene} scene
+ * Positions of what a scene shows.
+ * @param {GridScene} scene
  * @param {number} tile longer side in CSS px, 0 to about fit the window
  * @param {number} available width, CSS px @param {number} windowHeight @param {number} ratio
  */
 export function layoutFor(scene, tile, available, windowHeight, ratio) {
-  if (scene.kind === "kernels") {
-    return kernelLayout(scene.grid, { tile, available, windowHeight, ratio });
-  }
-  const { height = 1, width = 1 } = scene.a?.planes ?? {};
+  const { height, width } = scene.a.planes;
   return layout({
     ...{ count: scene.order.length, parts: scene.parts.length, rows: scene.rows },
     ...{ mapHeight: height, mapWidth: width, tile, available, windowHeight, ratio },
-    numbered: scene.kind === "maps" && Boolean(scene.sorting.texts),
+    columns: scene.kind === "kernels" ? scene.arranged.columns : 0,
+    numbered: Boolean(scene.sorting.texts),
   });
 }
 

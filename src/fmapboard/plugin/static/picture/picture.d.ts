@@ -37,14 +37,11 @@ export type Names = {
   worst: Uint8Array;
 };
 
-/** Tiles in rows, 0 between them. */
-export type Block = Exclude<ReturnType<typeof import("./kernel_tiles.js").kernelBlock>, string>;
-
 /**
  * Cells with `parts` tiles side by side, of maps of that many px; `tile` is the longer side of a
  * tile in CSS px, 0 to about fit the window, `ratio` device px per CSS px. `rows`: sequences, each
  * cell is one row of pixels; `numbered`: a number stands at each cell, below its caption or left
- * of its row.
+ * of its row; `columns` of a matrix, 0 or nothing if lines are filled.
  */
 export type LayoutRequest = {
   count: number;
@@ -57,6 +54,7 @@ export type LayoutRequest = {
   ratio: number;
   rows?: boolean;
   numbered?: boolean;
+  columns?: number;
 };
 
 /**
@@ -85,8 +83,6 @@ export type Layout = {
 
 /** The visible part of what is laid out, CSS px. */
 export type Window = { top: number; left?: number; width: number; height: number };
-
-export type KernelRequest = Pick<LayoutRequest, "tile" | "available" | "windowHeight" | "ratio">;
 
 /**
  * `count` steps of maps of that many px, a row per channel; `isSequence`: each map is one row of

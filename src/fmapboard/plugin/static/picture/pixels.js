@@ -16,7 +16,7 @@ import {
   rgbOf,
 } from "../server/palettes.js";
 
-/** @import {Difference, KernelCells, KernelPart, MapsScene, Part, Side} from "../model/model.js" */
+/** @import {Difference, GridScene, Part, Side} from "../model/model.js" */
 /** @import {Planes} from "../server/server.js" */
 /** @import {Tile} from "./picture.js" */
 
@@ -63,38 +63,43 @@ function differencePixels({ height, width, values, marks }, channel, [lo, hi], r
 
 /**
  * Pixels of a tile.
- * @param {MapsScene} scene @param {Part} part @param {number} channel @param {string} palette
+ * @param {GridScene} scene @param {Part} part @param {number} channel @param {string} palette of
+ *   maps
  */
 export function pixelsOf(scene, part, channel, palette) {
   const { side, difference } = columnOf(scene, part);
   const { height, width } = scene.a.planes;
-  const { lo, hi } = isDifference(part)
-    ? scene.differenceRanges
-    : scene.columnRanges[columnIndex(part)];
-  const range = /** @type {const} */ ([lo[channel], hi[channel]]);
-  if (isDifference(part)) {
-    const pixels = difference && differencePixels(difference, channel, range, colours(SIGNED));
-    return { pixels: pixels ?? NONE, width };
-  }
-  const pixels = side && mapPixels(side, channel, range, colours(palette));
-  return { pixels: pixels ? stretched(pixels, side.planes, height, width) : NONE, width };
+  const isBetween = isDifference(part);
+  const { lo, hi } = isBetween ? scene.differenceRanges : scene.columnRanges[columnIndex(part)];
+  /** @param {number} c @param {Uint32Array} ramp */
+  const of = (c, ramp) => {
+    const range = /** @type {const} */ ([lo[c], hi[c]]);
+    if (isBetween) return difference ? differencePixels(difference, c, range, ramp) : NONE;
+    return side ? stretched(mapPixels(side, c, range, ramp), side.planes, height, width) : NONE;
+  };
+  const isSigned = isBetween || scene.kind === "kernels";
+  const pixels =
+    scene.kind === "kernels" && scene.arranged.isColour
+      ? mixture((c) => of(channel + c, LEVELS))
+      : of(channel, colours(isSigned ? SIGNED : palette));
+  return { pixels, width };
+}
+
+/** Pixels from the levels of red, green and blue. @param {(c: number) => Uint32Array} of */
+function mixture(of) {
+  const [red, green, blue] = [0, 1, 2].map(of);
+  return red.map((level, i) => packed([level, green[i], blue[i]]));
 }
 
 /**
- * Pixels of a kernel. @param {Pick<KernelCells, "sides"|"colour"|"peak"|"differencePeak">} grid
- * @param {KernelPart} part @param {number} plane
+ * Pixels of a kernel between -peak and peak.
+ * @param {Side} side @param {number} plane the first of three if `isColour`
+ * @param {number} peak @param {boolean} isColour
  */
-export function kernelPixels({ sides, colour, peak, differencePeak }, part, plane) {
-  const { kernels, difference } = sides[part.side];
-  if (!kernels) return NONE;
-  const ramp = colour ? LEVELS : colours(SIGNED);
-  const of = (/** @type {number} */ each) =>
-    part.difference && difference
-      ? differencePixels(difference, each, [-differencePeak, differencePeak], ramp)
-      : mapPixels(kernels, each, [-peak, peak], ramp);
-  if (!colour) return of(plane);
-  const [red, green, blue] = [0, 1, 2].map((c) => of(plane + c));
-  return red.map((level, i) => packed([level, green[i], blue[i]]));
+export function kernelPixels(side, plane, peak, isColour) {
+  const of = (/** @type {number} */ each, ramp = LEVELS) =>
+    mapPixels(side, each, [-peak, peak], ramp);
+  return isColour ? mixture((c) => of(plane + c)) : of(plane, colours(SIGNED));
 }
 
 /**

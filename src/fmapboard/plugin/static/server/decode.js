@@ -148,11 +148,12 @@ export function planesOf(rgba, pictureWidth, header) {
 /**
  * Value of one pixel: NaN where a mark says that it is not finite, `lo` in a constant or dead
  * channel.
- * @param {Planes} planes @param {number} channel @param {number} y @param {number} x
- * @param {number} lo @param {number} hi
+ * @param {{planes: Planes, lo: ArrayLike<number>, hi: ArrayLike<number>}} side
+ * @param {number} channel @param {number} y @param {number} x
  * @returns {{value: number, unit: number, mark: number}}
  */
-export function valueAt(planes, channel, y, x, lo, hi) {
+export function valueAt({ planes, ...ends }, channel, y, x) {
+  const [lo, hi] = [ends.lo[channel], ends.hi[channel]];
   const at = (channel * planes.height + y) * planes.width + x;
   const mark = planes.marks ? planes.marks[at] : 0;
   if (mark && mark < MARK.CONSTANT) return { value: NaN, unit: 0, mark };

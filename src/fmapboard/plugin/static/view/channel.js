@@ -10,8 +10,8 @@ import { explanation } from "../model/terms.js";
 import { drawnOf } from "../model/value_scale.js";
 import { deadWord, kindOf, short, whole } from "../model/words.js";
 import { prepare, theme } from "../picture/canvas.js";
-import { differenceRange, drawnRange, positionText } from "../picture/captions.js";
-import { isDrawn } from "../picture/map_tiles.js";
+import { differenceRange, drawnRange, placeText } from "../picture/captions.js";
+import { isDrawn } from "../picture/grid_tiles.js";
 import { pixelsOf, tileCanvas } from "../picture/pixels.js";
 import { drawCrosshair } from "../picture/crosshair.js";
 import { valueAt } from "../server/decode.js";
@@ -161,10 +161,8 @@ function Patch({ found: { header, picture }, crop, rank }) {
 // A channel of a sequence as a line over positions, one per column.
 
 /** Values of a channel, one per position. @param {Side} side @param {number} channel */
-export function profile({ planes, lo, hi }, channel) {
-  const valueOf = (/** @type {number} */ x) =>
-    valueAt(planes, channel, 0, x, lo[channel], hi[channel]).value;
-  return Array.from({ length: planes.width }, (_, x) => valueOf(x));
+export function profile(side, channel) {
+  return Array.from({ length: side.planes.width }, (_, x) => valueAt(side, channel, 0, x).value);
 }
 
 /**
@@ -363,8 +361,7 @@ export function ChannelPicture({ app, model, scene, channel, part }) {
   if (pointer) {
     const { height, width } = side?.planes ?? planes;
     const [y, x] = [Math.floor(pointer.v * height), Math.floor(pointer.u * width)];
-    const place = positionText(scene.rows, scene.picture.block, y, x);
-    value = `${place}: ${reading(scene, part, channel, y, x)}`;
+    value = `${placeText(scene, y, x)}: ${reading(scene, part, channel, y, x)}`;
   }
   const all = scene.columns.map((each) => each.question);
   const text = isDifference(part)

@@ -163,7 +163,7 @@ export function describe(strip, i, channel, place) {
   const [y, x] = [Math.floor(place.v * planes.height), Math.floor(place.u * planes.width)];
   const { block, layout } = /** @type {MapsPicture} */ (pictureOf(frame.maps, strip.role));
   const at = positionText(layout === "rows", block, y, x);
-  const said = valueText(valueAt(planes, channel, y, x, lo[channel], hi[channel]));
+  const said = valueText(valueAt(frame.side, channel, y, x));
   return [name, at, said, far].filter(Boolean).join(" · ");
 }
 

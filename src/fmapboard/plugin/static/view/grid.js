@@ -2,23 +2,24 @@
 /** Draws all channels of a layer, or its kernels, on a canvas as large as the visible part. */
 
 import { layerText, origin } from "../model/compare.js";
-import * as weights from "../model/kernel_scene.js";
+import * as weights from "../model/kernel_cells.js";
 import { columnOf, isDifference, partName } from "../model/scene.js";
+import { unitOf } from "../model/value_scale.js";
 import { short } from "../model/words.js";
 import { prepare, theme } from "../picture/canvas.js";
-import { faultOf, positionText, rangeText, valueText } from "../picture/captions.js";
-import { paintKernels, weightRange } from "../picture/kernel_tiles.js";
-import { ROW_SHARE, corner, hit, kernelLayout, layoutFor } from "../picture/layouts.js";
-import { paintMaps } from "../picture/map_tiles.js";
+import { faultOf, placeText, rangeText, valueText } from "../picture/captions.js";
+import { paintGrid } from "../picture/grid_tiles.js";
+import { ROW_SHARE, corner, hit, layoutFor } from "../picture/layouts.js";
 import { valueAt } from "../server/decode.js";
-import { kernelsOf, outputChannels } from "../server/kernels.js";
+import { channelsOf, kernelsOf, placeOf } from "../server/kernels.js";
 import { within } from "../server/steps.js";
 import { html, useLayoutEffect, useState } from "../vendor/preact_htm.js";
 import { ChannelHead, reveal } from "./controls.js";
 import { Painted, useScrolled } from "./hooks.js";
 
 /** @import {App} from "../app.js" */
-/** @import {Difference, KernelCells, MapsScene, Model, Part} from "../model/model.js" */
+/** @import {Difference, GridScene, KernelsScene, Model, Part} from "../model/model.js" */
+/** @import {Kernels} from "../server/server.js" */
 /** @import {Hit} from "./view.js" */
 
 const HELP =
@@ -33,8 +34,7 @@ const HELP =
 export function Grid({ app, model, hovered, hover }) {
   const { scene, state } = model;
   const shown = scene?.kind === "none" ? null : scene;
-  const kernels = shown?.kind === "kernels" ? shown.grid : null;
-  const maps = shown?.kind === "maps" ? shown : null;
+  const kernels = shown?.kind === "kernels" ? shown : null;
   const [said, say] = useState("");
   const { scroller, layout, pointedAt, again, view } = useScrolled({
     place: ({ width, height, ratio }) =>
@@ -43,16 +43,14 @@ export function Grid({ app, model, hovered, hover }) {
       const look = { ...theme(), palette: state.colours };
       const marks = { selected: state.channel, hovered, chosen: state.channels };
       const where = { ...window, ...marks };
-      if (maps) paintMaps(context, maps, placed, where, look, state.pixel);
-      else if (kernels) paintKernels(context, kernels, placed, where, look);
+      if (shown) paintGrid(context, shown, placed, where, look, kernels ? null : state.pixel);
     },
     inputs: [model, hovered],
     hit,
     pointed: readOut,
     click(at, event) {
       if (!shown) return;
-      const plane = shown.order[at.cell]; // a channel, except of kernels
-      app.pick(kernels ? weights.channelOf(kernels.of, plane) : plane, at, event);
+      app.pick(weights.channelIn(shown, shown.order[at.cell]), at, event);
     },
   });
 
@@ -60,9 +58,9 @@ export function Grid({ app, model, hovered, hover }) {
   function readOut() {
     const at = shown && pointedAt();
     const chosen = app.state.channel;
-    if (kernels) say(at ? describeKernel(kernels, at) : describeChosen(kernels, chosen));
-    else if (maps && at) say(describe(maps, at));
-    else say(maps && chosen !== null && chosen < maps.channels ? spoken(maps, chosen) : "");
+    const isKnown = shown && chosen !== null && chosen < shown.channels;
+    if (shown && at) say(describe(shown, at));
+    else say(isKnown ? describeChosen(shown, chosen) : "");
     const channel = at && shown ? shown.order[at.cell] : null;
     if (channel !== hovered) requestAnimationFrame(() => hover(channel));
   }
@@ -70,11 +68,11 @@ export function Grid({ app, model, hovered, hover }) {
   function revealChannel() {
     const [{ current: placed }, { current: element }, { channel }] = [layout, scroller, state];
     if (!placed || !element || !shown || channel === null) return;
-    const cell = kernels ? weights.cellOf(kernels, channel) : shown.order.indexOf(channel);
+    const cell = weights.cellOf(shown, channel);
     if (cell < 0) return;
     const { left, top } = corner(placed, cell);
     // In a matrix of kernels a channel is a column, unless it is a row.
-    if (kernels?.columns && kernels.down !== "outputs")
+    if (kernels?.arranged.columns && kernels.arranged.down !== "outputs")
       reveal(element, "Left", left - placed.left, left + placed.cellWidth);
     else reveal(element, "Top", top - 10, top + placed.cellHeight);
     again();
@@ -87,9 +85,9 @@ export function Grid({ app, model, hovered, hover }) {
    * @param {number} by @param {boolean} rows
    */
   function move(by, rows) {
-    const all = kernels?.cells.map((plane) => weights.channelOf(kernels.of, plane)) ?? [];
+    const all = kernels?.order.map((plane) => weights.channelIn(kernels, plane)) ?? [];
     const outputs = [...new Set(all)].filter((each) => each >= 0).sort((a, b) => a - b);
-    const order = maps ? maps.order : outputs;
+    const order = kernels ? outputs : (shown?.order ?? []);
     if (!order.length) return;
     const now = order.indexOf(app.state.channel ?? -1);
     const step = rows && !kernels ? by * (layout.current?.columns ?? 1) : by;
@@ -122,14 +120,16 @@ export function Loading({ model: { stale, scene } }) {
 }
 
 /**
- * A channel, and its column if there are several.
- * @param {MapsScene} scene @param {number} channel @param {Part} part
+ * A channel or kernel, and its column if there are several.
+ * @param {GridScene} scene @param {number} channel @param {Part} part
  */
 function named(scene, channel, part) {
-  return `channel ${channel}${scene.columns.length > 1 ? ` of ${partName(part)}` : ""}`;
+  const several = scene.columns.length > 1;
+  if (scene.kind === "maps") return `channel ${channel}${several ? ` of ${partName(part)}` : ""}`;
+  return `${weights.kernelName(scene, channel)}${several ? ` · ${partName(part)}` : ""}`;
 }
 
-/** Describes a channel. @param {MapsScene} scene @param {number} channel @param {Part} part */
+/** Describes a channel. @param {GridScene} scene @param {number} channel @param {Part} part */
 function spoken(
   scene,
   channel,
@@ -144,7 +144,7 @@ function spoken(
 
 /**
  * What is under the pointer.
- * @param {MapsScene} scene @param {NonNullable<ReturnType<typeof hit>>} at
+ * @param {GridScene} scene @param {NonNullable<Hit>} at
  */
 function describe(scene, at) {
   const channel = scene.order[at.cell];
@@ -153,55 +153,47 @@ function describe(scene, at) {
   if (at.u === null || at.v === null || !side) return spoken(scene, channel, part);
   const y = Math.floor(at.v * side.planes.height);
   const x = Math.floor(at.u * side.planes.width);
-  const place = positionText(scene.rows, scene.picture.block, y, x);
+  const place = placeText(scene, y, x);
   return `${named(scene, channel, part)} · ${place} · ${reading(scene, part, channel, y, x)}`;
 }
 
 /**
- * The value at a position.
- * @param {MapsScene} scene @param {Part} part @param {number} channel @param {number} y
+ * The value at a position; of an RGB kernel all three.
+ * @param {GridScene} scene @param {Part} part @param {number} channel @param {number} y
  * @param {number} x
  */
 export function reading(scene, part, channel, y, x) {
   const { side, difference: between } = columnOf(scene, part);
+  const isBetween = isDifference(part);
   if (!side) return "no picture";
-  if (isDifference(part)) {
-    if (!between) return "no difference";
-    const { height, width, values } = between;
-    const value = values[(channel * height + y) * width + x];
+  if (isBetween && !between) return "no difference";
+  const valueOf = (/** @type {number} */ plane) => {
+    if (!isBetween || !between) return valueText(valueAt(side, plane, y, x));
+    const value = between.values[(plane * between.height + y) * between.width + x];
     if (Number.isNaN(value)) return "non-finite on at least one side";
-    const unit = weights.unitOf(scene.a, channel) + weights.unitOf(side, channel);
-    return `difference ${short(value, 4)}${unit > 0 ? ` ± ${short(unit, 2)}` : ""}`;
-  }
-  return valueText(valueAt(side.planes, channel, y, x, side.lo[channel], side.hi[channel]));
+    return valueText({ value, unit: unitOf(scene.a, plane) + unitOf(side, plane), mark: 0 });
+  };
+  const what = isBetween ? "difference " : "";
+  const [plane, ...others] = weights.planesIn(scene, channel);
+  if (scene.kind === "maps" || !others.length) return `${what}${valueOf(plane)}`;
+  const { a } = scene;
+  const { output, input } = placeOf(a, plane);
+  const parts = ["red", "green", "blue"].map((paint, c) => {
+    const from = channelsOf(a, output, input + c).input;
+    return `${paint} (input ${from}) ${valueOf(plane + c)}`;
+  });
+  return what + parts.join(", ");
 }
 
 // Kernels in words, and those of the open output channel enlarged, with their numbers.
 
-/**
- * The kernel, position and weight under the pointer.
- * @param {KernelCells} grid @param {NonNullable<Hit>} at
- */
-function describeKernel(grid, at) {
-  const { of } = grid;
-  const plane = grid.cells[at.cell];
-  const part = grid.parts[at.part];
-  const side = grid.sides.length > 1 ? ` · ${weights.partLetters(grid, part)}` : "";
-  const name = `${weights.kernelName(grid, plane)}${side}`;
-  if (at.u === null || at.v === null) return `${name} · ${weightRange(grid, part, plane)}`;
-  const y = Math.floor(at.v * of.height);
-  const x = Math.floor(at.u * of.width);
-  return `${name} · ${weights.position(of, y, x)} · ${weights.weightText(grid, part, plane, y, x)}`;
-}
-
-/** Describes the selected channel. @param {KernelCells} grid @param {number|null} channel */
-function describeChosen(grid, channel) {
-  const { of, cells, parts, colour } = grid;
-  if (channel === null || channel >= outputChannels(of) || of.rowOf !== null) return "";
-  const cell = weights.cellOf(grid, channel);
+/** Describes the selected channel. @param {GridScene} scene @param {number} channel */
+function describeChosen(scene, channel) {
+  if (scene.kind === "maps") return spoken(scene, channel);
+  const cell = weights.cellOf(scene, channel);
   if (cell < 0) return `channel ${channel} · its kernels are not drawn`;
-  const isAlone = of.inputs === 1 || colour;
-  return `channel ${channel}${isAlone ? ` · ${weightRange(grid, parts[0], cells[cell])}` : ""}`;
+  const isAlone = scene.a.inputs === 1 || scene.arranged.isColour;
+  return isAlone ? spoken(scene, scene.order[cell]) : `channel ${channel}`;
 }
 
 /** Height that the kernels about fit, CSS px. */
@@ -209,27 +201,26 @@ const WINDOW = 320;
 
 /**
  * `said` describes what is pointed at.
- * @param {{grid: KernelCells, label: string, model: Model, said: (text: string) => void}} props
+ * @param {{scene: KernelsScene, label: string, model: Model, said: (text: string) => void}} props
  */
-function Tiles({ grid, label, model, said }) {
+function Tiles({ scene, label, model, said }) {
   const placedIn = (/** @type {HTMLElement} */ canvas) => {
     const available = canvas.parentElement?.clientWidth ?? 0;
     const ratio = window.devicePixelRatio || 1;
-    return kernelLayout(grid, { tile: 0, available, windowHeight: WINDOW, ratio });
+    return layoutFor(scene, 0, available, WINDOW, ratio);
   };
   const paint = (/** @type {HTMLCanvasElement} */ canvas) => {
     const placed = placedIn(canvas);
     const width = Math.max(canvas.parentElement?.clientWidth ?? 0, placed.width);
     const size = { width, height: placed.height, ratio: window.devicePixelRatio || 1 };
     const look = { ...theme(), background: theme().panel, palette: "signed" };
-    const where = { top: 0, ...size, selected: null, hovered: null };
-    paintKernels(prepare(canvas, width, placed.height), grid, placed, where, look);
+    paintGrid(prepare(canvas, width, placed.height), scene, placed, { top: 0, ...size }, look);
   };
   /** @param {MouseEvent & {currentTarget: HTMLElement}} event */
   const point = ({ currentTarget, clientX, clientY }) => {
     const box = currentTarget.getBoundingClientRect();
     const at = hit(placedIn(currentTarget), clientX - box.left, clientY - box.top);
-    said(at ? describeKernel(grid, at) : "");
+    said(at ? describe(scene, at) : "");
   };
   return html`<${Painted} role="img" aria-label=${label} paint=${paint} of=${[model]}
     onMouseMove=${point} onMouseLeave=${() => said("")} />`;
@@ -239,14 +230,12 @@ function Tiles({ grid, label, model, said }) {
 export function ChannelKernels({ app, model }) {
   const { scene, state } = model;
   const [value, say] = useState("");
-  const grid = scene?.kind === "kernels" ? scene.grid : null;
-  if (!grid) return null;
+  if (scene?.kind !== "kernels") return null;
   const { channel } = state;
-  const { planes, all } = channel === null ? { planes: [], all: 0 } : kernelsOf(grid.of, channel);
-  const note = instead(grid, channel, planes.length);
+  const { planes, all } = channel === null ? { planes: [], all: 0 } : kernelsOf(scene.a, channel);
+  const note = instead(scene.a, channel, planes.length);
   const label = `kernels of channel ${channel}`;
-  const columns = grid.of.rows ? 1 : 0;
-  const each = { ...grid, colour: false, cells: planes, columns, down: "inputs" };
+  const arranged = { isColour: false, columns: scene.a.rows ? 1 : 0, down: "inputs" };
   const title = "Over the drawn kernels, from the stored picture with one byte per weight";
   return html`
     <section class=${channel === null ? "kernels" : "kernels open"}
@@ -262,12 +251,13 @@ export function ChannelKernels({ app, model }) {
           <div class="channel-body">
             <p class="kernel-value" aria-live="polite">${value}</p>
             ${
-              grid.colour &&
-              html`<${Tiles} grid=${{ ...grid, cells: planes.slice(0, 1) }}
+              scene.arranged.isColour &&
+              html`<${Tiles} scene=${{ ...scene, order: planes.slice(0, 1) }}
               label=${label} model=${model} said=${say} />`
             }
-            <${Tiles} grid=${each} label=${`${label}, one per input`} model=${model} said=${say} />
-            <table class="kernel-numbers" title=${title}>${numberRows(grid, planes, all)}</table>
+            <${Tiles} scene=${{ ...scene, order: planes, arranged }}
+              label=${`${label}, one per input`} model=${model} said=${say} />
+            <table class="kernel-numbers" title=${title}>${numberRows(scene, planes, all)}</table>
           </div>
         `
       }
@@ -278,9 +268,9 @@ export function ChannelKernels({ app, model }) {
 
 /**
  * Said instead of kernels.
- * @param {KernelCells} grid @param {number|null} channel @param {number} count of drawn kernels
+ * @param {Kernels} of @param {number|null} channel @param {number} count of drawn kernels
  */
-function instead({ of }, channel, count) {
+function instead(of, channel, count) {
   if (of.rowOf !== null) {
     return (
       "The weight has two axes, and its rows are no channels: the kernels are computed " +
@@ -298,11 +288,11 @@ function instead({ of }, channel, count) {
 }
 
 /**
- * @param {KernelCells} grid @param {number[]} planes of the channel
+ * @param {KernelsScene} scene @param {number[]} planes of the channel
  * @param {number} all kernels, drawn or not
  */
-function numberRows({ sides }, planes, all) {
-  const found = sides.map(({ kernels }) => kernels && weights.measured(kernels, planes));
+function numberRows({ columns }, planes, all) {
+  const found = columns.map(({ side }) => side && weights.measured(side, planes));
   /** @param {string} text @param {string[]} cells */
   const row = (text, cells) =>
     html`<tr><th scope="row">${text}</th>${cells.map((cell) => html`<td>${cell}</td>`)}</tr>`;
@@ -317,9 +307,9 @@ function numberRows({ sides }, planes, all) {
       return `${short(value)}${unit > 0 ? ` ± ${short(unit, 2)}` : ""}`;
     });
   const bad = numbers((of) => [of.bad, 0]);
-  const differences = sides.slice(1).map(({ difference: of }) => differenceNorm(of, planes));
-  const several = sides.length > 1;
-  const heads = sides.map(({ letter }) => html`<th scope="col">${letter}</th>`);
+  const differences = columns.slice(1).map(({ difference: of }) => differenceNorm(of, planes));
+  const several = columns.length > 1;
+  const heads = columns.map(({ letter }) => html`<th scope="col">${letter}</th>`);
   const [least, most] = [numbers((of) => [of.lo, of.unit]), numbers((of) => [of.hi, of.unit])];
   const norms = numbers((of) => [of.norm, of.normUnit]);
   return [

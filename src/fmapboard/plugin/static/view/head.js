@@ -2,8 +2,8 @@
 /** Above the channels: the layer's title, the network's input, and what the colours mean. */
 
 import { sideName } from "../model/compare.js";
-import { partLetters, roundingOf } from "../model/kernel_scene.js";
-import { isDifference } from "../model/scene.js";
+import { roundingOf } from "../model/kernel_cells.js";
+import { isDifference, partName } from "../model/scene.js";
 import { LETTERS } from "../model/state.js";
 import { explanation } from "../model/terms.js";
 import { drawnOf, stepsText } from "../model/value_scale.js";
@@ -15,7 +15,7 @@ import { indexOf } from "../server/steps.js";
 import { html, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact_htm.js";
 import { Painted } from "./hooks.js";
 
-/** @import {KernelsScene, Model, Scene} from "../model/model.js" */
+/** @import {KernelsScene, Model, Ranges, Scene} from "../model/model.js" */
 /** @import {Layer} from "../server/server.js" */
 /** @import {BarFacts} from "./view.js" */
 
@@ -92,17 +92,18 @@ function described(layer, scene, asked, words) {
 // The colour bars of kernels: of the weights, and of their differences.
 
 /** The bars of what is drawn. @param {KernelsScene} scene @returns {BarFacts[]} */
-export function kernelBars({ grid }) {
-  const palette = grid.colour ? "rgb" : "signed";
-  /** @param {number} peak @param {string} title @returns {BarFacts} */
-  const bar = (peak, title) => ({ range: [-peak, peak], palette, title });
-  const between = grid.parts.filter((part) => part.difference);
-  const names = between.map((part) => partLetters(grid, part)).join(", ");
-  const rounding = `${names}, each ± ${short(roundingOf(grid), 2)}`;
-  const title = grid.colour ? "weights of the three inputs" : "weights, all kernels";
-  const [weights, differences] = [bar(grid.peak, title), bar(grid.differencePeak, rounding)];
-  if (!between.length) return [weights];
-  return between.length < grid.parts.length ? [weights, differences] : [differences];
+export function kernelBars(scene) {
+  const { parts, arranged, ranges, differenceRanges } = scene;
+  const palette = arranged.isColour ? "rgb" : "signed";
+  /** @param {Ranges} of @param {string} title @returns {BarFacts} */
+  const bar = ({ lo, hi }, title) => ({ range: [lo[0], hi[0]], palette, title });
+  const between = parts.filter(isDifference);
+  const rounding = `${between.map(partName).join()}, each ± ${short(roundingOf(scene), 2)}`;
+  const title = arranged.isColour ? "weights of the three inputs" : "weights, all kernels";
+  return [
+    ...(between.length < parts.length ? [bar(ranges, title)] : []),
+    ...(between.length ? [bar(differenceRanges, rounding)] : []),
+  ];
 }
 
 // The colour bar with its values, and the meaning of the colours of marks.

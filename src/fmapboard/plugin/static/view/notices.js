@@ -2,7 +2,6 @@
 /** Lines above the views: what is gone, what was found, what is to be done. */
 
 import { layerText } from "../model/compare.js";
-import { kernelMeaning } from "../model/kernel_scene.js";
 import { stepText } from "../model/words.js";
 import { indexOf, keptFrom } from "../server/steps.js";
 import { html } from "../vendor/preact_htm.js";
@@ -170,7 +169,5 @@ export function Empty({ model, shown, reload }) {
  * @param {{model: Model}} props
  */
 export function Order({ model: { scene } }) {
-  const maps = scene?.kind === "maps" ? scene.sorting.meaning : "";
-  return html`<${Notice} name="order"
-    text=${scene?.kind === "kernels" ? kernelMeaning(scene) : maps} />`;
+  return html`<${Notice} name="order" text=${scene?.sorting.meaning ?? ""} />`;
 }

@@ -4,15 +4,13 @@
 import { ROLE_NAMES, layerText, origin } from "../model/compare.js";
 import { keptUnit } from "../model/film_scale.js";
 import { download } from "../model/host.js";
-import { kernelMeaning } from "../model/kernel_scene.js";
 import { isDifference } from "../model/scene.js";
 import { stepsText } from "../model/value_scale.js";
 import { counted, runText, short, stepText } from "../model/words.js";
 import { prepare, theme, write } from "../picture/canvas.js";
 import { paintFilm } from "../picture/film_tiles.js";
-import { paintKernels } from "../picture/kernel_tiles.js";
+import { paintGrid } from "../picture/grid_tiles.js";
 import { layoutFor } from "../picture/layouts.js";
-import { paintMaps } from "../picture/map_tiles.js";
 import { css, ramp } from "../server/palettes.js";
 import { captionTexts, controlText, effectText, headingText, subjectText } from "./attribution.js";
 import { kernelBars } from "./head.js";
@@ -87,7 +85,7 @@ export async function savePicture(model) {
   }
   const [width, height] = [Math.max(WIDTH, Math.ceil(placed.width)), Math.ceil(placed.height)];
   const [columns, notes] = [sides?.each ?? [], sides?.notes ?? []];
-  const meaning = isMaps ? scene.sorting.meaning : kernelMeaning(scene);
+  const { meaning } = scene.sorting;
   const head = HEAD + columns.length * COLUMN + notes.length * LINE + (meaning ? ORDER : 0);
   const { canvas, context, look, say, title } = blank(width, head + height);
   title(titled);
@@ -124,8 +122,7 @@ export async function savePicture(model) {
   const below = prepare(inner, width, height, 1);
   const where = { top: 0, width, height, ratio: 1, selected: null, hovered: null };
   const colours = { ...look, palette: state.colours };
-  if (isMaps) paintMaps(below, scene, placed, where, colours);
-  else paintKernels(below, scene.grid, placed, where, colours);
+  paintGrid(below, scene, placed, where, colours);
   context.drawImage(inner, 0, head);
   return offer(canvas, name);
 }

@@ -1,10 +1,13 @@
 // @ts-check
 /**
- * What the tiles of a layer's channels show: their maps, and what is written below or beside them.
+ * What the tiles of a layer's channels show: their maps or kernels, and what is written below or
+ * beside them.
  */
 
+import { channelIn } from "../model/kernel_cells.js";
 import { columnOf, flags, isDifference, loudest, partName } from "../model/scene.js";
 import { short, ticks } from "../model/words.js";
+import { channelsOf, placeOf } from "../server/kernels.js";
 import { outline, write } from "./canvas.js";
 import { faultOf, rangeText } from "./captions.js";
 import { pointLines } from "./crosshair.js";
@@ -12,12 +15,12 @@ import { CAPTION_LINE, NUMBERS, corner, visible, widthOf } from "./layouts.js";
 import { BELOW, LINE, RANGE_FROM, caption, cellLines, paint } from "./painter.js";
 import { pixelsOf } from "./pixels.js";
 
-/** @import {MapsScene, Part, Point} from "../model/model.js" */
-/** @import {Layout, Look, Tile, Where} from "./picture.js" */
+/** @import {GridScene, KernelsScene, MapsScene, Part, Point} from "../model/model.js" */
+/** @import {Fixed, Layout, Look, Tile, Where} from "./picture.js" */
 
 /**
  * False for a tile that its column has no picture for.
- * @param {MapsScene} scene @param {Part} part
+ * @param {GridScene} scene @param {Part} part
  */
 export function isDrawn(scene, part) {
   const { side, difference } = columnOf(scene, part);
@@ -31,15 +34,25 @@ const TICK = 90;
 
 /**
  * @param {CanvasRenderingContext2D} context of a canvas of the size of `where`
- * @param {MapsScene} scene @param {Layout} of @param {Where} where @param {Look} look
+ * @param {GridScene} scene @param {Layout} of @param {Where} where @param {Look} look
  * @param {Point|null} point that is looked at
  */
-export function paintMaps(context, scene, of, where, look, point = null) {
+export function paintGrid(context, scene, of, where, look, point = null) {
   context.font = look.font;
   const cells = visible(of, where);
   const tiles = cells.flatMap((cell) => tilesOf(context, scene, of, cell, where, look, point));
+  if (scene.kind === "kernels" && scene.arranged.columns) {
+    const axes = axesOf(context, scene, of, where, look);
+    return paint(
+      context,
+      where,
+      look,
+      [...tiles, ...chosenOf(scene, of, cells, where, look)],
+      axes,
+    );
+  }
   paint(context, where, look, tiles);
-  if (!of.rows) return;
+  if (!of.rows || scene.kind === "kernels") return;
   positions(context, scene, of, where, look);
   context.fillStyle = look.background;
   context.fillRect(0, 0, of.left - 2, where.height); // hides rows that are scrolled to the left
@@ -48,29 +61,37 @@ export function paintMaps(context, scene, of, where, look, point = null) {
 }
 
 /**
+ * The box of some tiles of a cell.
+ * @param {Layout} of @param {Where} where @param {number} cell @param {number} part the first tile
+ */
+function boxOf(of, where, cell, part = 0, to = part) {
+  const { left, top } = corner(of, cell, part);
+  const width = corner(of, cell, to).left - left + of.tileWidth;
+  return { left: left - (where.left ?? 0), top: top - where.top, width, height: of.tileHeight };
+}
+
+/**
  * The tiles of a cell.
- * @param {CanvasRenderingContext2D} context @param {MapsScene} scene @param {Layout} of
+ * @param {CanvasRenderingContext2D} context @param {GridScene} scene @param {Layout} of
  * @param {number} cell @param {Where} where @param {Look} look @param {Point|null} point
  */
 function tilesOf(context, scene, of, cell, where, look, point) {
   const channel = scene.order[cell];
-  const isSelected = channel === where.selected;
-  const boxOf = (/** @type {number} */ part) => {
-    const { left, top } = corner(of, cell, part);
-    const size = { width: of.tileWidth, height: of.tileHeight };
-    return { left: left - (where.left ?? 0), top: top - where.top, ...size };
-  };
+  const isHovered = channel === where.hovered;
+  const isSelected = channelIn(scene, channel) === where.selected;
+  const isMatrix = scene.kind === "kernels" && scene.arranged.columns > 0;
   const tiles = scene.parts.map((part, p) => {
-    const box = boxOf(p);
+    const box = boxOf(of, where, cell, p);
     const size = { across: of.factor, down: of.factorDown };
     /** @type {Tile} */
     const tile = isDrawn(scene, part)
       ? { box, ...size, ...pixelsOf(scene, part, channel, look.palette) }
       : { box, isCrossed: true };
-    if (of.rows) return tile;
+    if (of.rows || isMatrix) return tile;
     const fault = faultOf(scene, part, channel);
-    const colour = isSelected ? look.accent : look.text;
-    const name = p ? [] : [{ text: String(channel), colour, isNeeded: true }];
+    const isOfChannel = scene.kind === "maps" || scene.arranged.down === "outputs";
+    const colour = isSelected && isOfChannel ? look.accent : look.text;
+    const name = p ? [] : [{ text: nameOf(scene, channel), colour, isNeeded: true }];
     const letter = scene.columns.length > 1 ? partName(part) : "";
     const names = [...name, { text: letter, colour: look.muted }];
     const [away, width] = [p ? 4 : 0, scene.parts.length === 1 ? widthOf(of) : of.tileWidth];
@@ -80,19 +101,102 @@ function tilesOf(context, scene, of, cell, where, look, point) {
     return { ...tile, ...said, fault, point, map: scene.a.planes };
   });
   if (of.rows) return tiles;
-  const [first] = tiles;
-  const whole = { ...first.box, width: widthOf(of) };
+  const last = tiles[tiles.length - 1];
+  if (isMatrix) {
+    // The outline of a channel is around its column.
+    const isOwn = isSelected && isWithin(scene);
+    if (!isOwn && (isSelected || !isHovered)) return tiles;
+    const box = boxOf(of, where, cell, 0, of.parts - 1);
+    const colour = isSelected ? look.accent : look.text;
+    last.lines = [{ box, colour, thick: 1, away: 0 }];
+    return tiles;
+  }
+  const whole = { ...tiles[0].box, width: widthOf(of) };
   const fault = tiles.find((tile) => tile.fault)?.fault ?? null;
   const isChosen = where.chosen?.includes(channel) ?? false;
-  const isHovered = channel === where.hovered;
   const sorted = scene.sorting.texts?.(channel) ?? [];
   const text = sorted.find((each) => context.measureText(each).width <= whole.width);
   const y = whole.top + whole.height + BELOW + CAPTION_LINE;
   const own = text ? [{ text, x: whole.left, y, colour: look.text }] : [];
-  const last = tiles[tiles.length - 1];
   last.texts = [...(last.texts ?? []), ...own];
   last.lines = cellLines({ isChosen, isHovered, isSelected }, fault, look, whole);
   return tiles;
+}
+
+/** The number below a map or kernel. @param {GridScene} scene @param {number} cell */
+function nameOf(scene, cell) {
+  if (scene.kind === "maps") return String(cell);
+  const place = placeOf(scene.a, cell);
+  const { output, input } = channelsOf(scene.a, place.output, place.input);
+  return scene.arranged.down === "outputs" ? String(output) : `in ${input}`;
+}
+
+// Kernels as a matrix: the outline of the selected channel, and numbers at both sides.
+
+const STRIDES = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
+
+/** True if a channel is a part of a column. @param {KernelsScene} scene */
+const isWithin = ({ a }) => a.transposed && a.groups > 1;
+
+/**
+ * @param {KernelsScene} scene @param {Layout} of @param {number[]} cells in sight
+ * @param {Where} where @param {Look} look @returns {Tile[]}
+ */
+function chosenOf(scene, of, cells, where, look) {
+  const chosen = cells.filter((cell) => channelIn(scene, scene.order[cell]) === where.selected);
+  if (isWithin(scene) || !chosen.length) return [];
+  const first = boxOf(of, where, chosen[0]);
+  const last = boxOf(of, where, chosen[chosen.length - 1], 0, of.parts - 1);
+  const width = last.left + last.width - first.left;
+  const box = { ...first, width, height: last.top + last.height - first.top };
+  return [{ box, lines: [{ colour: look.accent, thick: 2, away: 0 }] }];
+}
+
+/**
+ * Numbers of the columns and rows of a matrix, as many as have space.
+ * @param {CanvasRenderingContext2D} context @param {KernelsScene} scene @param {Layout} of
+ * @param {Where} where @param {Look} look @returns {Fixed[]}
+ */
+function axesOf(context, scene, of, where, look) {
+  const { a, order } = scene;
+  const isFlat = a.rowOf !== null; // one column, without a number
+  const isDownOutputs = scene.arranged.down === "outputs";
+  const chosen = order.findIndex((plane) => channelIn(scene, plane) === where.selected);
+  const y = of.top / 2 + 2;
+
+  /** @param {boolean} isDown of the rows */
+  function axis(isDown) {
+    const isOutputs = isDownOutputs === isDown;
+    const own = isDown ? Math.floor(chosen / of.columns) : chosen % of.columns;
+    const count = isDown ? of.lines : isFlat ? 0 : of.columns;
+    const size = isDown ? of.cellHeight : of.cellWidth;
+    const start = isDown ? of.top - where.top : of.left - (where.left ?? 0);
+    const least = isDown ? LINE : context.measureText("000").width + 6;
+    const every = STRIDES.find((stride) => stride * size >= least) ?? 1000;
+    context.textBaseline = "middle";
+    for (let i = 0; i < count; i += every) {
+      const { output, input } = placeOf(a, order[isDown ? i * of.columns : i]);
+      const text = String(isOutputs ? output : input);
+      const colour = chosen >= 0 && isOutputs && i === own ? look.accent : look.muted;
+      const at = start + (i + 0.5) * size;
+      if (at < (isDown ? of.top : of.left)) continue;
+      if (isDown) write(context, text, of.left - 6, at, colour, "right");
+      else write(context, text, at, y, colour, "center");
+    }
+  }
+
+  function name() {
+    const text = isFlat ? "row" : isDownOutputs ? "out\\in" : "in\\out";
+    context.textBaseline = "middle";
+    write(context, text, of.left - 6, y, look.muted, "right");
+  }
+  const whole = { left: 0, top: 0, width: where.width, height: where.height };
+  const [width, height] = [of.left - 2, of.top - 2];
+  return [
+    { box: { ...whole, height }, draw: () => axis(false) },
+    { box: { ...whole, width }, draw: () => axis(true) },
+    { box: { ...whole, width, height }, draw: name },
+  ];
 }
 
 // A sequence: a row of pixels per channel.
