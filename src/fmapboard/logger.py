@@ -411,8 +411,9 @@ def watch(
         layers: which layers to watch: a glob (``"layer1.*"``), a compiled regular expression, a
             module type, a list of these (``"!stem*"`` excludes), or a function of name and module
             that returns a bool. Globs and regular expressions select convolutions, or any module if
-            no convolution matches. Default: every convolution, or every leaf layer with parameters
-            if the model has no convolution.
+            no convolution matches. Default: every convolution and the blocks of a transformer,
+            their attention and MLPs; in a model without a convolution also the leaf layers with
+            parameters around the blocks.
         samples: draw this many samples of the batch, one grid each.
         probe: draw these images (a tensor [N, C, H, W] or a tuple of positional arguments) instead,
             in a separate forward pass in eval mode; numbers are still those of the training batch.

@@ -72,6 +72,24 @@ class TransposedShape(KernelShape):
     __slots__ = ()
 
 
+Unit = Literal["channel", "feature", "unit", "head", "expert"]
+"""What a tile shows: a channel of a convolution, a feature of tokens, a unit of an MLP, …"""
+
+
+class LayerPart(NamedTuple):
+    """What a watched module is in a network of blocks (see ``model.blocks``).
+
+    Attributes:
+        shape: ``Attention 12×64`` (heads × features of each), ``MLP 768→3072`` or ``Block 768``.
+        unit: What one tile is.
+        features: Length of the last axis of its output, [N, T, features] or [N, H, W, features].
+    """
+
+    shape: str
+    unit: Unit
+    features: int
+
+
 @dataclass(frozen=True, slots=True)
 class LayerCall:
     """One call of a watched layer in the recorded forward pass.
@@ -89,6 +107,7 @@ class LayerCall:
             between this layer and the next one with kernels.
         received: True if the output is what the next layer receives, after all forward hooks on
             this one; False if it is what ``forward`` returned.
+        part: What the layer is in a block; None for others.
     """
 
     layer: str
@@ -101,6 +120,7 @@ class LayerCall:
     transposed_stride: tuple[int, ...] | None = None
     received: bool = False
     followed_by: tuple[str, ...] = ()
+    part: LayerPart | None = None
 
     @property
     def label(self) -> str:
@@ -109,8 +129,15 @@ class LayerCall:
 
     @property
     def group(self) -> str:
-        """Group in the Images dashboard: the kernel shape, otherwise the module's type."""
-        return str(self.kernel_shape) if self.kernel_shape else self.type
+        """Group in the Images dashboard: the kernel shape, that of a part, or the module's type."""
+        if self.kernel_shape:
+            return str(self.kernel_shape)
+        return self.type if self.part is None else self.part.shape
+
+    @property
+    def unit(self) -> Unit:
+        """What one tile of the layer is."""
+        return "channel" if self.part is None else self.part.unit
 
 
 class PassCount(NamedTuple):

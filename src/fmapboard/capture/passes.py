@@ -247,6 +247,7 @@ class LayerCalls:
             transposed_stride=stride,
             received=received,
             followed_by=self.watched.followed_by.get(name, ()),
+            part=self.watched.parts.get(name),
         )
         self._known[key] = layer_call
         return layer_call

@@ -178,7 +178,7 @@ class _Collector(CaptureListener):
         drawn = first_tensor(maps[label])
         if drawn is not None:
             sequences = maps.reducer.sequences
-            maps.axes[label] = axes_of(module, drawn.shape, sequences)
+            maps.axes[label] = axes_of(module, drawn.shape, sequences, layer_call.part)
 
     def _kept(self, tensor: Tensor) -> Tensor:
         if self._keep_graph:

@@ -54,6 +54,8 @@ class LayerFacts:
         activation: label of the activation that directly follows, or None.
         transposed_stride: stride of a transposed convolution; None for other layers.
         followed_by: see `records.LayerCall`.
+        shape: of a part of a block, such as ``Attention 12×64``; empty for others.
+        unit: what a channel is: a ``channel``, a ``feature`` of tokens, a ``unit`` of an MLP.
     """
 
     label: str
@@ -70,6 +72,8 @@ class LayerFacts:
     activation: str | None = None
     transposed_stride: tuple[int, ...] | None = None
     followed_by: tuple[str, ...] = ()
+    shape: str = ""
+    unit: str = "channel"
 
 
 def pack_layers(layers: Sequence[LayerFacts]) -> bytes:

@@ -8,9 +8,11 @@ be added; none is removed or changes its meaning under the same `FORMAT`.
 Header keys: ``format``, ``layer``, ``type``, ``kernel_shape`` (list or null), ``call``,
 ``position``, ``step``, ``steps_written``, ``training_thread_ms``, ``pictures`` and ``arrays``; and
 if an activation with an off value directly follows the layer, ``activation`` ({``label``,
-``type``}). ``change_since`` ({name: step}) says which logged step each array ``<name>.change``
-compares with; it is missing if there is none. ``estimated_updates`` lists those of the layer's own
-parameters whose update ratio is an estimate, such as ``weight``; it is missing if there is none.
+``type``}); and of a part of a block ``shape``, such as ``Attention 12×64``, and ``unit``, what its
+channels are (see ``records.LayerPart``). ``change_since`` ({name: step}) says which logged step
+each array ``<name>.change`` compares with; it is missing if there is none. ``estimated_updates``
+lists those of the layer's own parameters whose update ratio is an estimate, such as ``weight``; it
+is missing if there is none.
 
 Keys of a picture: ``role`` (a ``records.TensorKind``), ``tag`` (in the Images dashboard), ``shape``
 (of the whole tensor), ``channels`` (of the whole tensor), ``drawn`` (channels 0 … drawn - 1 are

@@ -160,7 +160,7 @@ class RunRecord:
         if row.shown_at is None or not shown or "feature_maps" not in shown[0].roles:
             return ""
         facts = shown[0]
-        group = facts.type
+        group = facts.shape or facts.type
         if facts.kernel_shape:
             group = "x".join(map(str, facts.kernel_shape))
         return tags.prefix(self.name) + tags.image("feature_maps", group, facts.label)

@@ -17,7 +17,7 @@ from fmapboard.model.kernel_shapes import (
     output_channels,
     spatial_axes,
 )
-from fmapboard.records import Layout
+from fmapboard.records import LayerPart, Layout
 
 _FLOAT_DTYPES = (torch.float32, torch.float64)
 
@@ -104,9 +104,15 @@ class Sequences:
         return self.tokens_are_rows or not self.channels_last
 
 
-def axes_of(module: nn.Module, shape: Sequence[int], sequences: Sequences = Sequences()) -> Axes:
+def axes_of(
+    module: nn.Module,
+    shape: Sequence[int],
+    sequences: Sequences = Sequences(),
+    part: LayerPart | None = None,
+) -> Axes:
     """Find the axes of a layer's input or output of the given shape.
 
+    - Parts of blocks: the last axis, if it has the length that ``part`` says.
     - Convolutions: the number of spatial axes is known, so an unbatched tensor is recognized.
     - Recurrent modules, three axes: [L, N, C], or [N, L, C] with ``batch_first``.
     - Other modules, [C] and [N, C]: maps of one pixel.
@@ -119,8 +125,10 @@ def axes_of(module: nn.Module, shape: Sequence[int], sequences: Sequences = Sequ
         >>> axes_of(nn.LSTM(8, 16), (20, 4, 16))
         Axes(channels=2, batch=1, tokens=False, note='')
     """
-    spatial = spatial_axes(module)
     dims = len(shape)
+    if part is not None and dims >= 3 and shape[-1] == part.features:
+        return Axes(channels=dims - 1, tokens=dims == 3)
+    spatial = spatial_axes(module)
     if spatial is not None and dims == spatial + 2:
         return Axes()
     if isinstance(module, CONVOLUTIONS):

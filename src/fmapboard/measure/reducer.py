@@ -172,7 +172,7 @@ class Reducer:
             pictures: Keep the maps to draw.
             numbers: Keep statistics and a histogram sample.
         """
-        axes = axes_of(module, tensor.shape, self.sequences)
+        axes = axes_of(module, tensor.shape, self.sequences, layer_call.part)
         view = as_maps(tensor, axes, self.sequences)
         maps = view.maps
         is_drawn = layer_call.pictures

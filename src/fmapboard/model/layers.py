@@ -15,6 +15,7 @@ from torch import nn
 
 from fmapboard.errors import ConfigurationError, LayerNotFound, NoConvolution, closest, log
 from fmapboard.interrupts import WeakTable
+from fmapboard.model.blocks import find_blocks
 from fmapboard.model.given import check_model, check_no_modules
 from fmapboard.model.kernel_shapes import CONVOLUTIONS, by_kernel_shape, is_convolution, log_unused
 from fmapboard.records import KernelShape
@@ -27,8 +28,10 @@ Layers: TypeAlias = (
 )
 """Which layers to select. One of:
 
-- None: every convolution; every leaf module with parameters if the model has no convolution; every
-  module if no leaf has parameters.
+- None: every convolution and, of a network of blocks such as a transformer, the blocks, their
+  attention and the hidden activations of their MLPs (see ``model.blocks``). If the model has no
+  convolution, also the leaf modules with parameters that are in no block; every module if no leaf
+  has parameters.
 - A glob (``"layer1.*"``; ``*`` also matches dots) or a compiled regular expression (which may
   match anywhere in the name): the matching convolutions, or all matching modules if none is a
   convolution.
@@ -193,6 +196,7 @@ class WatchedLayers:
         layers: the chosen layers by name; another dictionary once they were selected again.
         numbers_only: the further ones.
         followed_by: see ``followers``.
+        parts: what the modules are that are blocks or parts of them.
 
     Raises:
         ConfigurationError: as for ``select``.
@@ -219,6 +223,7 @@ class WatchedLayers:
         self._followed = {name: module for name, module in named if module in own}
         self._own: frozenset[str] | None = None
         self.followed_by = followers(self.model)
+        self.parts = find_blocks(named_layers(self.model)).parts
 
     def select_again(self, also: Mapping[str, nn.Module] | None = None) -> None:
         """Select the layers again, after ``kernel_shapes.refuse`` or a replacement.
@@ -363,7 +368,7 @@ class _Capturable:
                 self.hint += f"; {note}"
 
     def default(self) -> dict[str, nn.Module]:
-        """Every convolution, or every leaf module with parameters if there is none."""
+        """Every convolution and the parts of blocks; see ``Layers`` for models without any."""
         root = self._root
         plain = dict[str, nn.Module]()
         for name, module in self.named.items():
@@ -373,11 +378,21 @@ class _Capturable:
         _logged[root] = True
         if is_first:
             log_unused(plain)
-        found = {name: module for name, module in plain.items() if is_convolution(module)}
-        if found:
-            return found
-        found = self._with_parameters(plain)
+        blocks = find_blocks(plain)
+        convolutions = {name for name, module in plain.items() if is_convolution(module)}
+        if convolutions:
+            return {n: m for n, m in plain.items() if n in convolutions or n in blocks.parts}
+        leaves = self._with_parameters(plain)
+        found = dict[str, nn.Module]()
+        for name, module in plain.items():
+            is_outside = name in leaves and not blocks.hold(name)
+            if is_outside or name in blocks.parts:
+                found[name] = module
         what = "its leaf layers with parameters"
+        if blocks.names:
+            what = (
+                "its blocks, their attention and MLPs, and the layers with parameters around them"
+            )
         if not found:
             if self._has_taps():
                 return found

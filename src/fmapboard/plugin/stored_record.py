@@ -64,6 +64,8 @@ class Header:
     Attributes:
         change_since: name of each array of changes, without ".change" -> the step compared with.
         estimated_updates: own parameters of the layer whose update ratio is an estimate.
+        shape: of a part of a block; empty for others.
+        unit: what its channels are.
     """
 
     layer: str
@@ -76,6 +78,8 @@ class Header:
     activation: Activation | None = None
     change_since: Mapping[str, int] = field(default_factory=dict)
     estimated_updates: tuple[str, ...] = ()
+    shape: str = ""
+    unit: str = "channel"
 
     @property
     def maps(self) -> PictureFacts | None:

@@ -316,6 +316,8 @@ def _facts(
         activation=None if follower is None else follower.layer_call.label,
         transposed_stride=call.transposed_stride,
         followed_by=call.followed_by,
+        shape="" if call.part is None else call.part.shape,
+        unit=call.unit,
     )
 
 

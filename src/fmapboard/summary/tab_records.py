@@ -95,6 +95,7 @@ def _header(step: Drawn, pictures: Sequence[TaggedPictures], steps_written: int)
     """What a record says of its layer call and step."""
     call = pictures[0].layer_call
     assert call is not None  # the pictures are a layer's
+    part = {} if call.part is None else {"shape": call.part.shape, "unit": call.part.unit}
     return {
         "layer": call.layer,
         "type": call.type,
@@ -104,6 +105,7 @@ def _header(step: Drawn, pictures: Sequence[TaggedPictures], steps_written: int)
         "step": step.data.step,
         "steps_written": steps_written,
         "training_thread_ms": round(step.data.training_thread_ms, 3),
+        **part,
     }
 
 

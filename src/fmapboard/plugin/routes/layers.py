@@ -218,6 +218,8 @@ def _facts(label: str, known: list[Header]) -> LayerFacts:
         samples=maps.samples,
         roles=tuple(picture.role for header in known for picture in header.pictures),
         activation=None if header.activation is None else header.activation.label,
+        shape=header.shape,
+        unit=header.unit,
     )
 
 

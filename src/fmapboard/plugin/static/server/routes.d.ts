@@ -247,6 +247,10 @@ export interface Layer {
   transposed_stride: number[] | null;
   /** see `records.LayerCall`. */
   followed_by: string[];
+  /** of a part of a block, such as `Attention 12×64`; empty for others. */
+  shape: string;
+  /** what a channel is: a `channel`, a `feature` of tokens, a `unit` of an MLP. */
+  unit: string;
   /** why its newest record cannot be read; null if it can. */
   error: string | null;
   /** number of its records, those that are not kept included. */
@@ -295,6 +299,10 @@ export interface HealthRow {
   transposed_stride: number[] | null;
   /** see `records.LayerCall`. */
   followed_by: string[];
+  /** of a part of a block, such as `Attention 12×64`; empty for others. */
+  shape: string;
+  /** what a channel is: a `channel`, a `feature` of tokens, a `unit` of an MLP. */
+  unit: string;
   /** name of the model, as in `watch(name=...)`; "" for none. */
   name: string;
   /** tag of the layer's records, or null if the layer has no pictures. */
