@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from browser_visitor import Person
+from browser_visitor import HEADER, Person
 from overview_runs import HEALTHY_STEPS, NAN_FROM, STORED, log_healthy
 from torch import nn
 
@@ -206,13 +206,38 @@ def test_findings_open_without_a_change_of_the_size_of_cells(first: Callable[...
     assert "p.feature_maps.findings=open" in person.page.url
 
 
-def test_more_runs_than_eight_are_looked_through_and_those_not_known_to_learn_share_a_row(
-    serve: Callable[[Path], str], visit: Callable[..., Person], overview_runs: Path, tmp_path: Path
-) -> None:
+@pytest.fixture(scope="module")
+def twelve(
+    serve: Callable[[Path], str], overview_runs: Path, tmp_path_factory: pytest.TempPathFactory
+) -> str:
+    """Eleven runs in which nothing was found, and one with a fault."""
+    root = tmp_path_factory.mktemp("twelve")
     for i in range(11):
-        shutil.copytree(overview_runs / "healthy", tmp_path / f"run{i}")
-    shutil.copytree(overview_runs / "ill", tmp_path / "z")
-    person = visit(serve(tmp_path), view=None, run="run0")
+        shutil.copytree(overview_runs / "healthy", root / f"run{i}")
+    shutil.copytree(overview_runs / "ill", root / "z")
+    return serve(root)
+
+
+def test_at_200_percent_zoom_a_picture_is_on_the_first_screen_beside_many_runs(
+    twelve: str, visit: Callable[..., Person]
+) -> None:
+    width, height = 720, 450  # of 1440 × 900
+    person = visit(twelve, width=width, height=height, view=None, run="run0")
+    person.see(".run-summary button:text-is('Show 11 more')").wait_for()
+    person.settle()
+    (top, line) = person.frame.evaluate(
+        """() => [...document.querySelectorAll(".sheet-name")].slice(0, 1).flatMap((row) => {
+          const { top, height } = row.getBoundingClientRect();
+          return [top, height];
+        })"""
+    )
+    assert 0 < top < top + line <= height - HEADER
+
+
+def test_more_runs_than_eight_are_looked_through_and_those_not_known_to_learn_share_a_row(
+    twelve: str, visit: Callable[..., Person]
+) -> None:
+    person = visit(twelve, view=None, run="run0")
     person.see(".run-rows button[data-run='z']").wait_for()
     counts = "11 further runs: 1 faulty, 10 not known"
     person.see(".run-summary span").filter(has_text=counts).wait_for()

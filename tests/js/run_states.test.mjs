@@ -89,11 +89,12 @@ test("rows have the worst first; runs that learn, or are not known to, share one
 test("a folded list has three rows, and eight runs in a row", () => {
   const many = rowsOf(runs("fault", ...new Array(10).fill("learns")));
   assert.deepEqual(
-    folded(many).map((row) => row.length),
+    folded(many, false).map((row) => row.length),
     [1, 8],
   );
   const tall = rowsOf(runs("fault", "fault", "fault", "does not learn"));
-  assert.equal(folded(tall).length, 3);
+  assert.equal(folded(tall, false).length, 3);
+  assert.equal(folded(tall, true).length, 0);
 });
 
 test("the summary counts further runs by state, the worst first", () => {

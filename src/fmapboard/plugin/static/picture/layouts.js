@@ -387,8 +387,9 @@ export const SHEET_GAP = 6;
 export const SHEET_LEAST = 24;
 /** Side that many steps do not go below, so that a map can be recognized, CSS px. */
 const RECOGNIZED = 80;
-/** Side that a few steps do not go above, CSS px. */
+/** Side that a few steps do not go above, CSS px, and as a share of the height. */
 const LARGEST = 160;
+const LARGEST_SHARE = 0.3;
 /**
  * Height of the ranges below the pictures, and the smallest side of a cell that has one, CSS px.
  */
@@ -417,7 +418,7 @@ export function sheetLayout({ layers, steps, onsets, width, height }) {
   const least = Math.max(SHEET_LEAST, Math.min(RECOGNIZED, wide / LEAST_COLUMNS - SHEET_GAP));
   const shown = thinned(steps, Math.max(1, Math.floor(wide / (least + SHEET_GAP))), onsets);
   const filling = wide / Math.max(1, shown.length) - SHEET_GAP;
-  const side = Math.floor(Math.max(least, Math.min(LARGEST, filling)));
+  const side = Math.floor(Math.max(least, Math.min(LARGEST, LARGEST_SHARE * height, filling)));
   const line = side + SHEET_GAP + (side < CAPTIONED ? 0 : SHEET_CAPTION);
   const rows = Math.max(1, Math.min(layers, Math.ceil(height / line)));
   return { side, line, names, steps: shown, rows };

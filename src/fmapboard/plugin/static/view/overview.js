@@ -32,6 +32,8 @@ import { ContactSheet, isShown } from "./sheet.js";
 /** @import {Child} from "../vendor/preact_htm.js" */
 /** @import {FrontProps, RunAnswer} from "./view.js" */
 
+/** Highest window that is called low, as in the style sheet, CSS px. */
+const LOW = 560;
 /** Smallest height of the map; a smaller window scrolls, CSS px. */
 const LEAST = 240;
 const MARGIN = 12;
@@ -324,7 +326,7 @@ function wordOfRun(state, { unread, stepWords }) {
  */
 function Others({ app, runs, others }) {
   const rows = rowsOf(others);
-  const few = folded(rows);
+  const few = folded(rows, window.innerHeight <= LOW);
   const hidden = others.length - few.flat().length;
   const listed = app.overview.isWhole ? rows : few;
   /** @param {string} run @param {Child} content */
