@@ -246,7 +246,7 @@ class LayerMaps(dict[str, Any]):
             return ""
         quantize = Quantizer(_OVERVIEW_TILE)
         reducer = replace(self.reducer, max_channels=_OVERVIEW_CHANNELS, quantize=quantize)
-        axes = self.axes.get(name) or axes_of(nn.Identity(), maps.shape)
+        axes = self.axes.get(name) or axes_of(nn.Identity(), maps.shape, self.reducer.sequences)
         drawn = _drawn(maps, reducer, axes, palette("grey"))
         if drawn is None:
             return ""
@@ -257,7 +257,7 @@ class LayerMaps(dict[str, Any]):
 
 def _axes(maps: Tensor, channel_axis: int | None) -> Axes:
     if channel_axis is None:
-        return axes_of(nn.Identity(), maps.shape)
+        return axes_of(nn.Identity(), maps.shape, _PATCHES)
     axis = channel_axis + maps.dim() if channel_axis < 0 else channel_axis
     if not 0 < axis < maps.dim():
         raise ConfigurationError(

@@ -220,6 +220,13 @@ class AttributionPass(CaptureListener):
         self._axes_before: tuple[torch.Size, Axes] | None = None
         self._aspect: float | None = None
 
+    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Called when a pass begins whose only listener this is."""
+        grids = self._reduce.sequences.grids
+        if grids is not None:
+            with self._guard("attribution"):
+                grids.begin((args, kwargs))
+
     def begins_on(self, inputs: list[PendingInputImage]) -> None:
         """Called before the pass or when it begins, with copies of its input images."""
         if inputs:
@@ -255,6 +262,9 @@ class AttributionPass(CaptureListener):
             tensor = first_tensor(value)
             if tensor is None or not is_observable(tensor) or tensor.is_complex():
                 return
+            grids = self._reduce.sequences.grids
+            if grids is not None:
+                grids.saw(layer_call, tensor.shape)
             axes, size = self._seen(layer_call.label, tensor, module)
             if role == "linear" or size is None or not tensor.requires_grad:
                 return
@@ -284,7 +294,7 @@ class AttributionPass(CaptureListener):
         """What is known of an output."""
         key = (label, tensor.shape, self._axes_before)
         known = self.layers.seen
-        if key not in known:
+        if key not in known or known[key][0].tokens:  # their grid depends on the image
             if len(known) >= _MOST_SEEN:
                 known.clear()
             axes = self._axes(tensor, module)
@@ -311,7 +321,7 @@ class AttributionPass(CaptureListener):
     def _first_samples(self, tensor: Tensor, axes: Axes) -> Tensor | None:
         """The drawn samples as maps [S, C, H, W], a view where possible; None if there are no maps.
 
-        Tokens are maps if they fill a square. A layer whose maps have a single pixel has none.
+        Tokens are maps if they lie on a grid. A layer whose maps have a single pixel has none.
 
         Args:
             tensor: an output of a layer, or its gradient.

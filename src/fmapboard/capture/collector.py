@@ -154,6 +154,10 @@ class ActivationCollector(CaptureListener):
         given = (args, kwargs)
         expected = self.reduce.sequences.are_expected
         depth = self.reduce.depth
+        grids = self.reduce.sequences.grids
+        if grids is not None:
+            with self.guard("network input"):
+                grids.begin(given)
         if self.model is not None:
             with self.guard("BatchNorm"):
                 self.batch_norms = BatchNormReader(self.model)
@@ -212,6 +216,9 @@ class ActivationCollector(CaptureListener):
                 if side == "output" and why is not None:
                     self.unread[layer_call.label] = why
                 return
+            grids = self.reduce.sequences.grids
+            if grids is not None and side == "output":
+                grids.saw(layer_call, tensor.shape)
             kind: TensorKind = "feature_maps" if side == "output" else "inputs"
             self._keep(layer_call, kind, tensor, module)
             if side == "input" or not tensor.requires_grad:

@@ -147,7 +147,7 @@ class _Collector(CaptureListener):
     """
 
     def __init__(self, sequences: Sequences, side: Sides, *, keep_graph: bool) -> None:
-        # Unless the model processes sequences, tokens that fill a square are drawn as patches.
+        # Unless the model processes sequences, tokens that fill a square may be drawn as patches.
         patches = not sequences.are_expected
         drawn_as = replace(sequences, tokens_are_patches=patches)
         reducer = Reducer(sequences=drawn_as)
@@ -166,6 +166,9 @@ class _Collector(CaptureListener):
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         for maps in self._by_side.values():
             maps.clear()
+        grids = self.values.reducer.sequences.grids
+        if grids is not None:
+            grids.begin((args, kwargs))
 
     def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
         maps = self._by_side[side]
@@ -178,6 +181,8 @@ class _Collector(CaptureListener):
         drawn = first_tensor(maps[label])
         if drawn is not None:
             sequences = maps.reducer.sequences
+            if sequences.grids is not None and side == "output":
+                sequences.grids.saw(layer_call, drawn.shape)
             maps.axes[label] = axes_of(module, drawn.shape, sequences, layer_call.part)
 
     def _kept(self, tensor: Tensor) -> Tensor:

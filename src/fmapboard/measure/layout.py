@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeGuard
 
 import torch
 from torch import Tensor, nn
 
 from fmapboard.measure.device import HALVES
+from fmapboard.measure.token_grids import TokenGrid, TokenGrids, square_of
 from fmapboard.model.kernel_shapes import (
     CONVOLUTIONS,
     is_convolution,
@@ -20,9 +20,6 @@ from fmapboard.model.kernel_shapes import (
 from fmapboard.records import LayerPart, Layout
 
 _FLOAT_DTYPES = (torch.float32, torch.float64)
-
-_PREFIXES = (0, 1, 2, 4, 5)
-"""Numbers of prefix tokens in vision transformers: class, distillation and register tokens."""
 
 _Norm = nn.modules.batchnorm._BatchNorm
 
@@ -35,12 +32,14 @@ class Axes(NamedTuple):
         batch: Index of the sample axis; None for an unbatched tensor.
         tokens: True if the only spatial axis is a sequence of tokens, such as image patches.
         note: How the axes were determined, if that is not obvious; shown in the description.
+        grid: How the tokens cover an image; None if they do not, or nothing tells it.
     """
 
     channels: int = 1
     batch: int | None = 0
     tokens: bool = False
     note: str = ""
+    grid: TokenGrid | None = None
 
 
 _UNBATCHED = Axes(channels=0, batch=None)
@@ -55,8 +54,8 @@ class MapsView(NamedTuple):
         drawable: False if the tensor is measured but not drawn.
         note: How the tensor was converted to maps, for the picture's description; empty for plain
             maps.
-        patches: [N, C, H, W], drawn instead of ``maps`` if the tensor holds tokens that fill a
-            square; otherwise None.
+        patches: [N, C, H, W], drawn instead of ``maps`` if the tensor holds tokens that cover an
+            image; otherwise None.
     """
 
     maps: Tensor
@@ -71,15 +70,18 @@ class Sequences:
 
     Attributes:
         channels_last: They are [N, L, C], unless their layer determines the axes (see ``axes_of``).
-        tokens_are_patches: Tokens that fill a square are drawn as image patches (see
-            ``square_of``).
-        tokens_are_rows: Other tokens are drawn like any sequence. By default tokens are measured
-            but not drawn.
+        tokens_are_patches: Tokens whose grid is not known are drawn as image patches if they fill a
+            square (see ``square_of``).
+        tokens_are_rows: Tokens without a grid are drawn like any sequence. By default they are
+            measured but not drawn.
+        grids: Those of the pass that is recorded; None if the model has neither attention nor a
+            ``LayerNorm`` over the last axis.
     """
 
     channels_last: bool = True
     tokens_are_patches: bool = False
     tokens_are_rows: bool = False
+    grids: TokenGrids | None = field(default=None, compare=False)
 
     @classmethod
     def of(cls, model: nn.Module) -> Sequences:
@@ -96,12 +98,21 @@ class Sequences:
         has_convolution = any(map(is_convolution, modules))
         channels_last = 1 not in axes
         are_patches = channels_last and 2 in axes and batch_first
-        return cls(channels_last, are_patches, tokens_are_rows=not has_convolution)
+        grids = None
+        if batch_first and channels_last and any(map(_is_of_tokens, modules)):
+            grids = TokenGrids.of(modules)
+        return cls(channels_last, are_patches, tokens_are_rows=not has_convolution, grids=grids)
 
     @property
     def are_expected(self) -> bool:
         """True if a tensor with three axes holds sequences, not an unbatched image [C, H, W]."""
         return self.tokens_are_rows or not self.channels_last
+
+    def grid_of(self, samples: int, tokens: int) -> TokenGrid | None:
+        """On which grid a number of tokens lies; a guess only where no pass has told any grid."""
+        if self.grids is not None and self.grids.is_known:
+            return self.grids.grid_of(samples, tokens)
+        return square_of(tokens) if self.tokens_are_patches else None
 
 
 def axes_of(
@@ -123,11 +134,13 @@ def axes_of(
 
     Example:
         >>> axes_of(nn.LSTM(8, 16), (20, 4, 16))
-        Axes(channels=2, batch=1, tokens=False, note='')
+        Axes(channels=2, batch=1, tokens=False, note='', grid=None)
     """
     dims = len(shape)
     if part is not None and dims >= 3 and shape[-1] == part.features:
-        return Axes(channels=dims - 1, tokens=dims == 3)
+        if dims > 3:
+            return Axes(channels=dims - 1)
+        return Axes(channels=2, tokens=True, grid=sequences.grid_of(*shape[:2]))
     spatial = spatial_axes(module)
     if spatial is not None and dims == spatial + 2:
         return Axes()
@@ -141,7 +154,7 @@ def axes_of(
         return Axes(channels=2, batch=batch)
     is_last, reason = last_axis_is_channels(module, shape)
     if dims == 3 and (is_last or sequences.channels_last):
-        return Axes(channels=2, tokens=True)
+        return Axes(channels=2, tokens=True, grid=sequences.grid_of(*shape[:2]))
     if dims < 2:
         return _UNBATCHED
     return Axes(channels=dims - 1 if is_last else 1, note=reason)
@@ -154,20 +167,17 @@ def as_maps(tensor: Tensor, axes: Axes, sequences: Sequences = Sequences()) -> M
         maps = maps.reshape(1, -1) if maps.dim() == 0 else maps.unsqueeze(0)
     elif (axes.batch, axes.channels) != (0, 1):
         maps = maps.movedim((axes.batch, axes.channels), (0, 1))  # [N, C, *spatial]
-    square = None
-    if axes.tokens and sequences.tokens_are_patches:
-        square = square_of(maps.shape[2])
-    if square is None:
+    if axes.grid is None:
         is_drawn_layout = sequences.tokens_are_rows or not axes.tokens
         drawable = is_drawn_layout and maps.dim() <= 5
         notes = "; ".join(filter(None, [note, axes.note]))
         return MapsView(maps, drawable, notes)
-    prefix, side = square
-    how = f"{side * side} tokens drawn as {side}×{side} patches"
+    prefix, height, width = axes.grid
+    how = f"{height * width} tokens drawn as {height}×{width} patches"
     if prefix:
         how += f", prefix tokens skipped: {prefix}"
     samples, channels, _ = maps.shape
-    patches = maps[..., prefix:].reshape(samples, channels, side, side)
+    patches = maps[..., prefix:].reshape(samples, channels, height, width)
     notes = "; ".join(filter(None, [note, how]))
     return MapsView(maps, note=notes, patches=patches)
 
@@ -274,15 +284,5 @@ def _is_last_axis_norm(module: nn.Module) -> TypeGuard[nn.LayerNorm]:
     return not type(module).__name__.lower().endswith("2d")
 
 
-def square_of(tokens: int) -> tuple[int, int] | None:
-    """Number of prefix tokens, and side of the square of the others; None if there is none.
-
-    There may be 0, 1, 2, 4 or 5 prefix tokens, and the side is at least 2. Only nine tokens are
-    ambiguous: they are read as 3×3, not as 2×2 after five prefix tokens.
-    """
-    for prefix in _PREFIXES:
-        others = max(tokens - prefix, 0)
-        side = math.isqrt(others)
-        if side >= 2 and side * side == others:
-            return prefix, side
-    return None
+def _is_of_tokens(module: nn.Module) -> bool:
+    return isinstance(module, nn.MultiheadAttention) or _is_last_axis_norm(module)

@@ -19,7 +19,7 @@ from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.capture.side_pass import run_side_pass
 from fmapboard.errors import CaptureError, ConfigurationError
 from fmapboard.extraction.call_trace import explained, run_recorded
-from fmapboard.measure.layout import square_of
+from fmapboard.measure.token_grids import square_of
 from fmapboard.model.layers import Layers
 from fmapboard.records import Bytes8, Crop, LayerCall, LayerPatches
 from fmapboard.render.quantize import shrink_pixels
@@ -406,9 +406,8 @@ def _place_in_image(
     if len(grid) == 1:
         square = square_of(grid[0])
         if square is not None:
-            prefix, side = square
-            grid = (side, side)
-            position -= prefix
+            grid = (square.height, square.width)
+            position -= square.prefix
     if len(grid) != 2 or position < 0:
         return None
     rows, columns = grid

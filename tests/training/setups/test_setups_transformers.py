@@ -17,6 +17,7 @@ from fmapboard.measure.layout import last_axis_is_channels
 from fmapboard.model.layers import Layers
 from fmapboard.records import LayerMeasurement, LoggedStep, TaggedPictures
 from fmapboard.render.grid import grid
+from fmapboard.writers.folder import MemoryWriter
 
 
 def log(model: nn.Module, x: Tensor, layers: Layers) -> LoggedStep:
@@ -78,6 +79,51 @@ def test_prefix_tokens_of_timm_are_left_out(name: str, left_out: int) -> None:
     picture = of(step, "blocks.0")[1]
     said = f"{side**2} tokens drawn as {side}×{side} patches, prefix tokens skipped: {left_out}"
     assert said in picture.description
+
+
+def test_tokens_of_an_image_that_is_no_square_lie_on_its_own_grid() -> None:
+    model = timm.create_model("vit_tiny_patch16_224", img_size=(32, 48), num_classes=3, depth=1)
+    x = torch.randn(2, 3, 32, 48)
+    true = fmapboard.extract(model, x, layers=["blocks.0", "blocks.0.mlp.fc1"])
+    for watched in (["patch_embed.proj", *true], list(true)):  # the first layer itself or not
+        step = log(model, x, watched)
+        for name, tokens in true.items():
+            picture = of(step, name)[1]
+            assert "6 tokens drawn as 2×3 patches, prefix tokens skipped: 1" in picture.description
+            maps = tokens[0, 1:].T.reshape(-1, 2, 3)
+            pixels = picture.samples[0].pixels
+            assert (pixels[2:4, 2:5].astype(int) - levels(maps)[0].numpy()).max() <= 1
+    assert "2×3 patches" in true._repr_html_()
+
+
+def test_gradients_of_tokens_lie_on_the_grid_of_the_tokens() -> None:
+    model = timm.create_model("vit_tiny_patch16_224", img_size=(32, 48), num_classes=3, depth=1)
+    kept = MemoryWriter()
+    options = {"layers": ["blocks.0"], "activation_gradients": True, "attribution": "blocks.0"}
+    with fmapboard.watch(model, writer=kept, **options) as board, board.step(0):
+        model(torch.randn(2, 3, 32, 48)).sum().backward()
+    (step,) = kept.steps
+    told = {p.kind: p.description for p in step.pictures if p.layer_call is not None}
+    assert "6 tokens drawn as 2×3 patches" in told["gradients_of_maps"]
+    assert step.attributions[0].heat.shape == (2, 3)
+
+
+def test_a_text_in_front_of_the_patches_is_not_drawn_as_a_part_of_the_image() -> None:
+    class Mixed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embed, self.words = nn.Conv2d(3, 8, 8, stride=8), nn.Embedding(9, 8)
+            self.of_image, self.of_both = nn.LayerNorm(8), nn.LayerNorm(8)
+
+        def forward(self, both: tuple[Tensor, Tensor]) -> Tensor:
+            image, text = both
+            patches = self.of_image(self.embed(image).flatten(2).transpose(1, 2))
+            return self.of_both(torch.cat([self.words(text), patches], 1))
+
+    text = torch.randint(9, (2, 9))
+    step = log(Mixed(), (X, text), ["of_image", "of_both"])
+    assert "4×4 patches" in of(step, "of_image")[1].description
+    assert of(step, "of_both")[1] is None  # 25 tokens would fill a square
 
 
 @pytest.mark.parametrize("length", [3, 7, 15])

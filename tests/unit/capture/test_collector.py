@@ -153,6 +153,7 @@ def test_an_error_names_its_layer_and_a_layer_that_keeps_failing_is_disabled() -
     def fails(*args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("cannot reduce")
 
+    fails.sequences = Sequences()  # type: ignore[attr-defined]
     seen = _collector(failures, reduce=fails)
     for _ in range(ERRORS_UNTIL_DISABLED + 2):
         seen.captured(CALL, "output", torch.rand(1, 1, 2, 2), CONV)
