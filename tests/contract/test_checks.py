@@ -138,6 +138,11 @@ OTHER = {
             TrainingFacts(outputs=(replace(OUTPUT, loss=-(10.0**n)),)) for n in range(1, LAST + 1)
         ]
     ),
+    "weights_overwritten": record(
+        facts=[replace(STEPPED, outputs=(replace(OUTPUT, loss=2.3),), changed_outside={"a": 0.01})]
+        * LAST,
+        scalars={"update_ratio/a": [0.01] * LAST},
+    ),
     "no_optimizer_step": record(
         facts=[
             TrainingFacts(batch=4, idle=Idle(n, 0, is_held=True, is_cleared=True)) for n in range(4)

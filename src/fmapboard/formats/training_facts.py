@@ -284,6 +284,9 @@ class TrainingFacts:
             `measure.statistics.PendingGaps`).
         unchanged: parameter -> for how long it has not changed, although it has a gradient and its
             learning rate is above 0.
+        changed_outside: parameter that an optimizer updates -> 2-norm of the change by other code
+            since the last optimizer step, over that of the parameter before it; of those that were
+            changed, from a few values of each.
         rates: lowest and highest learning rate of the parameter groups; None if it is not known.
         optimizers: names of the classes of the optimizers that stepped, such as ``AdamW``.
         weight_decays: lowest and highest weight decay of their parameter groups; None if it is not
@@ -325,6 +328,7 @@ class TrainingFacts:
     optimizers: tuple[str, ...] = ()
     weight_decays: tuple[float, float] | None = None
     estimated_updates: tuple[str, ...] = ()
+    changed_outside: Mapping[str, float] = field(default_factory=dict)
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     def count(self, name: str) -> int:
@@ -334,7 +338,7 @@ class TrainingFacts:
 
 _OPTIONAL = (
     *("idle", "outputs", "batch_digest", "not_called", "dropouts", "no_loss", "optimizers"),
-    *("weight_decays", "estimated_updates", "left_out"),
+    *("weight_decays", "estimated_updates", "changed_outside", "left_out"),
 )
 """Fields that are not stored if they are empty."""
 

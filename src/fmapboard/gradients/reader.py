@@ -18,6 +18,7 @@ from fmapboard.formats.training_facts import Nonfinite
 from fmapboard.gradients.loss_scale import FusedStep, found_on_device, is_skipped
 from fmapboard.gradients.optimizer_hook import listen, stop_listening
 from fmapboard.gradients.optimizers import OptimizerMembership, holds_copies, parameters_of
+from fmapboard.gradients.outside_changes import PendingChanges
 from fmapboard.gradients.update_ratios import PendingUpdates, UpdateReader
 from fmapboard.measure.norms import NO_NORMS, Factor, GradientNorms, PendingNorms
 from fmapboard.measure.packing import PackedSamples, SamplesByName
@@ -84,6 +85,7 @@ class PendingParameters:
         nonfinite: counts of non-finite gradient values, by parameter name; already on the host
             (only gradients on the CPU are counted immediately).
         updates: how much the optimizers changed the parameters.
+        changes: how much other code changed them before.
         listed: names of the parameters whose norms are listed; None for all.
     """
 
@@ -92,6 +94,7 @@ class PendingParameters:
     samples: SamplesByName | PackedSamples = field(default_factory=dict)
     nonfinite: Mapping[str, Nonfinite] = field(default_factory=dict)
     updates: tuple[PendingUpdates, ...] = ()
+    changes: tuple[PendingChanges, ...] = ()
     listed: frozenset[str] | None = None
 
     def to_host(self) -> tuple[Parameter, ...]:
@@ -103,6 +106,9 @@ class PendingParameters:
         ratios = dict[str, UpdateRatio]()
         for update in self.updates:
             ratios |= update.ratios(norms)
+        changed = dict[str, float]()
+        for change in self.changes:
+            changed |= change.ratios()
         found = list[Parameter]()
         for name in self.names:
             weight, gradient = samples.get(name, (None, None))
@@ -114,6 +120,7 @@ class PendingParameters:
                 nonfinite=self.nonfinite.get(name, NONE),
                 is_listed=self.listed is None or name in self.listed,
                 update=ratios.get(name),
+                changed_outside=changed.get(name, 0.0),
             )
             found.append(parameter)
         return tuple(found)
@@ -183,6 +190,10 @@ class GradientReader:
         self._is_armed = True
         listen(*self._hooks)  # first: a rank without it would miss the collectives of the others
         self._list_parameters()
+
+    def read_weights_at_start(self) -> None:
+        """Copy a few values of each weight, to be compared with those before the optimizer step."""
+        self._updates.opens(self.trainable.values())
 
     def _list_parameters(self) -> None:
         """List the parameters, again for each logged step: they may have been replaced."""
@@ -269,6 +280,7 @@ class GradientReader:
             samples=self._samples,
             nonfinite=self._norms.nonfinite,
             updates=self._updates.pending(),
+            changes=self._updates.outside.pending(),
             listed=self._listed,
         )
 

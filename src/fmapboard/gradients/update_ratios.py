@@ -20,6 +20,7 @@ from torch.optim.optimizer import Optimizer
 
 from fmapboard.arithmetic import ceil_div, coprime
 from fmapboard.capture.isolation import aside
+from fmapboard.gradients.outside_changes import OutsideChanges
 from fmapboard.model.distributed import PLAIN, local
 from fmapboard.model.tensors import packed
 from fmapboard.records import UpdateRatio
@@ -296,6 +297,10 @@ class UpdateReader:
     Args:
         model: the unwrapped model, in which it looks for embeddings.
         enabled: False reads nothing.
+
+    Attributes:
+        outside: compares the weights that an optimizer is about to update with those that the step
+            before has left.
     """
 
     def __init__(self, model: nn.Module, *, enabled: bool = True) -> None:
@@ -305,9 +310,16 @@ class UpdateReader:
         self._in_part = InPart()
         self._steps: dict[int, _Step] = {}
         self._ended: list[PendingUpdates] = []
+        self.outside = OutsideChanges()
+
+    def opens(self, parameters: Collection[Tensor]) -> None:
+        """Called when a logged step opens, with the parameters that are trained."""
+        if self._is_enabled:
+            self.outside.opens(parameters)
 
     def forget(self) -> None:
         """Discard what was read."""
+        self.outside.forget()
         self._steps = {}
         self._ended = []
 
@@ -353,6 +365,7 @@ class UpdateReader:
         self._note(large)
         rows = _Rows(own, self._in_part.tall, scale)
         step.rows.append(rows)
+        self.outside.before(own)
 
     def after(self, optimizer: Optimizer | None = None) -> None:
         """Called when an optimizer has updated its parameters: read them again.

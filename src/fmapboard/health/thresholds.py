@@ -53,6 +53,13 @@ SUMMED = Threshold(
     8, "times the mean over the rows", "a loss is read from eight rows on: their sum is 8 means"
 )
 UNBOUNDED = Threshold(-1e3, "the loss", "a score that Adam maximized", faulty="-8e6")
+OVERWRITTEN = Threshold(
+    0.5,
+    "change by other code over that of the optimizer's step",
+    "trainings of 2026-11-29; an average copied back undoes the step but for its decay",
+    healthy="0, or the loss falls",
+    faulty="0.75 to 1.0 of averages copied back, weights reset and narrow clamps",
+)
 RATE_VANISHED = Threshold(
     1e-4,
     "share of the highest learning rate",

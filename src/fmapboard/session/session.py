@@ -207,6 +207,8 @@ class StepSession(CaptureListener):
             self.registry.arm(
                 self, policy=self._selection, sides=self._sides, thread=thread, aside=aside
             )
+            if follows:  # last, as nothing else needs it
+                self._gradients.read_weights_at_start()
 
     def close(self) -> PendingStep | None:
         """End the logged step: remove the hooks and start copying the results to the host.

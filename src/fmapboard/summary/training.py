@@ -72,7 +72,10 @@ def training_facts(
         return last, []
     idle = _idle(last, data.facts, data.step)
     unchanged = dict[str, Unchanged]()
+    changed_outside = dict[str, float]()
     for parameter in data.parameters:
+        if parameter.changed_outside:
+            changed_outside[parameter.name] = parameter.changed_outside
         weight = weights[parameter.name] if parameter.weight is not None else None
         if weight is not None and weight.steps:
             unchanged[parameter.name] = Unchanged(weight.steps, weight.since)
@@ -81,6 +84,7 @@ def training_facts(
         no_gradient=_without_gradient(data.facts.of_step.no_gradient, before, weights, data.step),
         idle=None if idle is None else idle.stored,
         unchanged=unchanged,
+        changed_outside=changed_outside,
         nonfinite_weights=_nonfinite_weights(data.parameters),
         outputs=outputs,
         estimated_updates=tuple(_estimated_updates(data.parameters)),

@@ -78,6 +78,9 @@ from fmapboard.health.rules.unused_classes import UnusedClassesCheck as UnusedCl
 from fmapboard.health.rules.updates_too_large import UpdatesTooLargeCheck as UpdatesTooLargeCheck
 from fmapboard.health.rules.updates_too_small import UpdatesTooSmallCheck as UpdatesTooSmallCheck
 from fmapboard.health.rules.vanishing import VanishingCheck as VanishingCheck
+from fmapboard.health.rules.weights_overwritten import (
+    WeightsOverwrittenCheck as WeightsOverwrittenCheck,
+)
 from fmapboard.health.rules.zero_output import ZeroOutputCheck as ZeroOutputCheck
 from fmapboard.health.rules.zero_rate import ZeroRateCheck as ZeroRateCheck
 from fmapboard.health.rules.zero_weights import ZeroWeightsCheck as ZeroWeightsCheck
@@ -108,6 +111,7 @@ BUILT_IN: tuple[Rule, ...] = (
     EvalModeCheck(),
     NotInOptimizerCheck(),
     GradientsNotClearedCheck(),
+    WeightsOverwrittenCheck(),
     NoOptimizerStepCheck(),
     ZeroRateCheck(),
     RateVanishedCheck(),

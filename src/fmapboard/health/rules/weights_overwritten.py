@@ -1,0 +1,93 @@
+"""Weights that other code changes between two steps of the optimizer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from fmapboard.formats import tags
+from fmapboard.formats.training_facts import TrainingFacts
+from fmapboard.health import effects, thresholds
+from fmapboard.health.evidence import Evidence
+from fmapboard.health.finding import Finding, named, rounded, times
+from fmapboard.health.rule import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class WeightsOverwrittenCheck(Rule):
+    """Other code changes the weights between two steps of the optimizer, and nothing is learned.
+
+    At most logged steps after the first, by about as much as a step of the optimizer. A few values
+    of each parameter are compared: those that the step before has left, or that were there when
+    ``with board.step(i):`` began, with those right before the optimizer's step.
+
+    Why it hurts: what the optimizer does is undone.
+
+    Silent: if the loss falls, as with clipping, a decay, noise or a projection that is meant;
+    if it is not known; and for an average that is swapped in for a validation and out again.
+
+    Example: ``ema.copy_to(model.parameters())`` at each step.
+
+    Attributes:
+        least: number of logged steps.
+        share: size of the change over that of the optimizer's step, median over parameters and
+            steps, from which it is reported.
+    """
+
+    least: int = thresholds.LOGGED_STEPS.value
+    share: float = thresholds.OVERWRITTEN.value
+    kind: ClassVar[str] = "weights_overwritten"
+    group: ClassVar[str] = "unchanged_weights"
+    leads_to: ClassVar[tuple[str, ...]] = effects.anything()
+
+    def find(self, evidence: Evidence) -> Iterator[Finding]:
+        """See `Rule.find`."""
+        later = list(evidence.facts.items())[1:]
+        changed = [(step, facts) for step, facts in later if facts.changed_outside]
+        if len(changed) < max(self.least, len(later) / 2) or evidence.falls():
+            return
+        if not evidence.losses and not evidence.has_constant_output:
+            return
+        shares = [share for step, facts in changed for share in _shares(evidence, step, facts)]
+        share = float(np.median(shares)) if shares else 0.0
+        if share < self.share:
+            return
+        since = changed[0][0]
+        last = changed[-1][1]
+        names = tuple(last.changed_outside)
+        count = last.count("changed_outside")
+        parameters = "1 parameter" if count == 1 else f"{count} parameters"
+        usual = float(np.median(list(last.changed_outside.values())))
+        yield Finding(
+            message=f"other code changes {parameters} between two steps of the optimizer, by "
+            f"{times(usual)} (median), {rounded(share)} times as much as a step does, at "
+            f"{len(changed)} of {len(later)} {evidence.record.steps_called} after the first, since "
+            f"step {since}: {named(names, count)}",
+            since_step=since,
+            parameter=names[0],
+            parameters=names,
+            value=share,
+            healthy="only the optimizer changes them",
+            meaning="What the optimizer does is undone, and nothing is learned: an average of "
+            "weights (EMA) is copied back into the network at each step, weights are clamped to a "
+            "range that is too small, or they are loaded or reset in the loop",
+            advice="Keep the average in a copy of the network and evaluate that; clamp to a wider "
+            "range; or let nothing but the optimizer change the weights",
+        )
+
+
+def _shares(evidence: Evidence, step: int, facts: TrainingFacts) -> list[float]:
+    """Of each parameter, the change by other code over that of the optimizer's step."""
+    found = list[float]()
+    updates = evidence.record.scalars.get(tags.UPDATE_RATIO, {})
+    for name, change in facts.changed_outside.items():
+        series = updates.get(name)
+        if series is None:
+            continue
+        for update in series.values[series.steps == step].tolist():
+            if update > 0:
+                found.append(change / update)
+    return found

@@ -1,0 +1,59 @@
+"""Weights after one optimizer step, compared with those before the next one."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from fmapboard.gradients.outside_changes import OutsideChanges
+
+
+def compared(opened: dict[str, Tensor], change: float, dtype: torch.dtype) -> dict[str, float]:
+    """What is found if all values of some parameters, given by name, are multiplied."""
+    reader = OutsideChanges()
+    parameters = {name: nn.Parameter(value.to(dtype)) for name, value in opened.items()}
+    reader.opens(parameters.values())
+    for parameter in parameters.values():
+        parameter.data.mul_(1 + change)
+    reader.before(parameters)
+    (pending,) = reader.pending()
+    return pending.ratios()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+def test_the_ratio_is_that_of_the_whole_parameter(dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    maps = torch.rand(8, 4, 3, 3).to(memory_format=torch.channels_last)
+    found = compared({"a": torch.rand(300, 7), "b": torch.rand(3), "c": maps}, 0.5, dtype)
+    assert found == pytest.approx({"a": 0.5, "b": 0.5, "c": 0.5}, rel=0.01)
+
+
+def test_weights_that_stay_that_are_0_or_move_by_rounding_are_none() -> None:
+    assert compared({"a": torch.rand(9)}, 0.0, torch.float32) == {}
+    assert compared({"a": torch.zeros(9)}, 0.5, torch.float32) == {}
+    assert compared({"a": torch.rand(9)}, 1e-6, torch.float32) == {}
+
+
+def test_a_parameter_counts_at_the_first_optimizer_step_only() -> None:
+    weight = nn.Parameter(torch.ones(4))
+    other = nn.Parameter(torch.ones(2))
+    reader = OutsideChanges()
+    reader.opens([weight, other])
+    reader.before({"weight": weight})
+    weight.data.mul_(2)
+    other.data.mul_(3)
+    reader.before({"weight": weight, "other": other})
+    assert [pending.ratios() for pending in reader.pending()] == [{}, {"other": 2.0}]
+
+
+def test_a_parameter_of_another_size_or_on_another_device_is_left_out() -> None:
+    weight = nn.Parameter(torch.ones(4))
+    reader = OutsideChanges()
+    reader.opens([weight, nn.Parameter(torch.ones(2, device="meta"))])
+    weight.data = torch.ones(6)
+    reader.before({"weight": weight})
+    assert reader.pending() == ()
+    reader.opens([])
+    reader.before({"weight": weight})
+    assert reader.pending() == ()
