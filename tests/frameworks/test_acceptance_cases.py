@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+import warm_python
 
 timm = pytest.importorskip("timm")
 transformers = pytest.importorskip("transformers")
@@ -26,18 +25,16 @@ for file in sorted(pathlib.Path().rglob("*.py")):
 
 
 def test_what_the_trainings_take_from_modules_is_there() -> None:
-    command = [sys.executable, "-c", PRINT_MISSING]
-    found = subprocess.run(command, cwd=ACCEPTANCE, capture_output=True, text=True, timeout=240)
+    found = warm_python.run(PRINT_MISSING, cwd=ACCEPTANCE, timeout=240)
     assert (found.stdout, found.returncode) == ("", 0), found.stderr
 
 
 def test_a_date_or_a_name_without_cases_is_an_error_that_names_what_there_is() -> None:
-    run = [sys.executable, "run.py", "healthy/reinforcement", "--list"]
+    program = "import runpy; runpy.run_path('run.py', run_name='__main__')"
+    given = ["healthy/reinforcement", "--list"]
 
     def ask(*options: str) -> tuple[int, str, str]:
-        found = subprocess.run(
-            [*run, *options], cwd=ACCEPTANCE, capture_output=True, text=True, timeout=240
-        )
+        found = warm_python.run(program, *given, *options, cwd=ACCEPTANCE, timeout=240)
         return found.returncode, found.stdout, found.stderr.splitlines()[-1]
 
     assert ask("--first-seen", "2020-01") == (

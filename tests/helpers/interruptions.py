@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import inspect
 import linecache
@@ -47,6 +48,15 @@ def handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]
         signal.signal(signal.SIGALRM, before)
 
 
+@functools.cache
+def _exit_in_c(path: str, line: int) -> str:
+    """What the block that a line begins leaves in C code: "torch", "lock", or nothing."""
+    text = linecache.getline(path, line)
+    if "with torch._C." in text:
+        return "torch"
+    return "lock" if _TAKES_LOCK.match(text) else ""
+
+
 class Interruption:
     """Calls a signal handler at the n-th line, call or return of fmapboard's code in this thread.
 
@@ -76,7 +86,7 @@ class Interruption:
         path = frame.f_code.co_filename
         if not path.startswith(OURS):
             return None
-        if event == "call":  # another frame may have had its address
+        if event == "call" and self._inside:  # another frame may have had its address
             self._inside = {held for held in self._inside if held[0] != id(frame)}
         # A generator that is deleted before its end is entered too, but not by signal handlers.
         is_generator = bool(frame.f_code.co_flags & inspect.CO_GENERATOR)
@@ -94,10 +104,10 @@ class Interruption:
 
         Python calls no signal handler there, and an exception would leave a lock locked.
         """
-        text = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
-        if "with torch._C." in text:
+        exit_in_c = _exit_in_c(frame.f_code.co_filename, frame.f_lineno)
+        if exit_in_c == "torch":
             return not torch._C._is_torch_function_enabled()
-        if not _TAKES_LOCK.match(text):
+        if exit_in_c != "lock":
             return False
         self._inside ^= {(id(frame), frame.f_lineno)}
         return (id(frame), frame.f_lineno) not in self._inside

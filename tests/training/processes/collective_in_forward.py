@@ -92,6 +92,11 @@ def train(collective: str, way: str, *, watched: bool) -> tuple[list[Tensor], in
     torch._dynamo.reset()
     model = Net(COLLECTIVES[collective])
     trained: Any = DistributedDataParallel(model)
+    if way == "inductor":
+        from torch._inductor import config
+
+        config.compile_threads = 1
+        config.cpp.vec_isa_ok = False  # vector code takes 20 s more
     if way in ("eager", "inductor"):
         trained = torch.compile(trained, backend=way)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
