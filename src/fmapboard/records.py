@@ -82,12 +82,18 @@ class LayerPart(NamedTuple):
     Attributes:
         shape: ``Attention 12×64`` (heads × features of each), ``MLP 768→3072`` or ``Block 768``.
         unit: What one tile is.
-        features: Length of the last axis of its output, [N, T, features] or [N, H, W, features].
+        features: Length of the last axis of its output, [N, T, features] or [N, H, W, features]; 0
+            for rows of attention, [N, heads, keys].
     """
 
     shape: str
     unit: Unit
     features: int
+
+    @property
+    def is_attention(self) -> bool:
+        """True for the module that computes a block's attention."""
+        return self.unit == "feature" and self.shape.startswith("Attention ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,6 +348,22 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
+class HeadNumbers:
+    """Numbers of the attention of each head, in some images of the batch; every array is f32 [H].
+
+    Attributes:
+        entropy: Mean entropy of up to 16 rows of each matrix, relative to that of a uniform row: 0
+            for one key, 1 for all alike. NaN if each query sees one key only.
+        logit: Largest logit of a key that is not masked.
+        first: Mean share of the first key in the same rows as ``entropy``.
+    """
+
+    entropy: Floats
+    logit: Floats
+    first: Floats
+
+
+@dataclass(frozen=True, slots=True)
 class LayerMeasurement:
     """Everything kept of one tensor of a layer call.
 
@@ -353,6 +375,7 @@ class LayerMeasurement:
         sample: Values for the histogram; None without a histogram.
         shape: Shape of the whole tensor.
         passes: Of a gradient: the backward passes that it is the sum of.
+        heads: Numbers of the attention whose rows these are; None for others.
     """
 
     layer_call: LayerCall
@@ -362,6 +385,7 @@ class LayerMeasurement:
     sample: Sample | None = None
     shape: tuple[int, ...] = ()
     passes: PassCount = ONE_PASS
+    heads: HeadNumbers | None = None
 
     @property
     def is_counted(self) -> bool:

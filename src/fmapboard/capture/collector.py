@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.parameter import is_lazy
 
+from fmapboard.capture.attention import AttentionRows
 from fmapboard.capture.attribution import AttributionPass, PendingAttributions
 from fmapboard.capture.gradient_sums import GradientSums
 from fmapboard.capture.guard import Guard
@@ -208,6 +209,9 @@ class ActivationCollector(CaptureListener):
         if self.guard.is_disabled(layer_call.layer):
             return
         with self.guard(layer_call.layer):
+            if isinstance(value, AttentionRows):
+                self._keep_rows(layer_call, value, module)
+                return
             tensor = first_tensor(value)
             if tensor is None:
                 return
@@ -247,6 +251,15 @@ class ActivationCollector(CaptureListener):
                 self._held += numbers.parts[0].nbytes
                 if self._held > _MOST_HELD:
                     self._reduce_held()
+
+    def _keep_rows(self, layer_call: LayerCall, value: AttentionRows, module: nn.Module) -> None:
+        """Keep rows of attention and, unless only pictures are drawn, the numbers of the heads."""
+        device = value.call.device.type
+        with aside(device, value.call.nbytes):
+            rows, heads = value.read()
+        self._keep(layer_call, "feature_maps", rows, module)
+        if heads is not None and self.numbers:
+            self.pending[-1] = self.pending[-1]._replace(heads=heads)
 
     def _reduce_held(self) -> None:
         """Reduce what was read of each plane since the last time, which frees its memory."""

@@ -115,12 +115,15 @@ class HookRegistry:
         policy: PassPolicy | None = None,
         sides: tuple[Side, ...] = ("output",),
         twin: Twin | None = None,
+        attention: bool = False,
     ) -> AbstractContextManager[None]:
         """Record passes in a ``with`` block; for the arguments see ``arm``.
 
         Compiled models run eagerly in the block.
         """
-        armed = partial(self.arm, listener, policy=policy, sides=sides, twin=twin)
+        armed = partial(
+            self.arm, listener, policy=policy, sides=sides, twin=twin, attention=attention
+        )
         return restoring(armed, self.disarm)
 
     def arm(
@@ -132,6 +135,7 @@ class HookRegistry:
         thread: int | None = None,
         aside: Aside | None = None,
         twin: Twin | None = None,
+        attention: bool = False,
     ) -> None:
         """Record forward passes from now on; an armed registry is disarmed first.
 
@@ -147,6 +151,7 @@ class HookRegistry:
                 it, and with what records an uncompiled pass of a twin instead. None runs
                 all compiled code of the process uncompiled while the registry is armed.
             twin: whose passes are recorded instead of the model's; None for the model's.
+            attention: deliver rows of the attention of watched attention modules, too.
         """
         self.disarm()
         with_parts = not self._recorder.root_ran
@@ -158,6 +163,7 @@ class HookRegistry:
             thread=thread,
             aside=aside,
             twin=twin,
+            attention=attention,
         )
         self._finalizer = weakref.finalize(self, self._placed.take)
         try:

@@ -12,7 +12,7 @@ import functools
 import sys
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any, Protocol
@@ -51,6 +51,7 @@ class Call:
         layers: the layers that are recorded, by name, which may have hooks until the call ends.
         is_recorded: an uncompiled pass was recorded in its place.
         puts_back: the parts of the model are watched again when it ends.
+        mode: sees the attention of the layers on the thread of the call; None if it is not read.
     """
 
     module: nn.Module
@@ -61,6 +62,20 @@ class Call:
     layers: dict[str, nn.Module] = field(default_factory=dict)
     is_recorded: bool = False
     puts_back: bool = False
+    mode: ModeOfCall | None = None
+
+
+class ModeOfCall(Protocol):
+    """What is on the thread of a call until it ends.
+
+    Attributes:
+        layers: the modules that it follows.
+    """
+
+    layers: Mapping[nn.Module, Any]
+
+    def leave(self) -> None:
+        """Take it off the running thread; does nothing if it is not on."""
 
 
 class CallListener(Protocol):

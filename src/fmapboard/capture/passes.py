@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import Enum
@@ -15,6 +15,15 @@ from typing import Any, Literal, Protocol, TypeAlias
 import torch
 from torch import nn
 
+from fmapboard.capture.attention import (
+    ROWS,
+    Attention,
+    AttentionLayer,
+    AttentionMode,
+    batch_size,
+    obstacle,
+    stand_in,
+)
 from fmapboard.capture.compiled import hold_eager, is_unobservable, release_eager
 from fmapboard.capture.layer_hook import install_hooks, is_recorded_last, own_layers, remove_hooks
 from fmapboard.capture.module_calls import (
@@ -209,6 +218,7 @@ class LayerCalls:
         self._known: dict[tuple[str, int, Side], LayerCall] = {}
         self._unproven = set[str]()
         self._dropped = set[str]()
+        self._has_unseen_attention = False
 
     def of(self, name: str, call: int, position: int, side: Side, module: nn.Module) -> LayerCall:
         """The record of a call.
@@ -242,12 +252,12 @@ class LayerCalls:
             kernel_shape=kernel_shape(own),
             call=call,
             position=position,
-            pictures=name in layers or isinstance(module, Tap),
+            pictures=name in layers or isinstance(module, (Tap, Attention)),
             floor=floor_of(module) if is_output else None,
             transposed_stride=stride,
             received=received,
             followed_by=self.watched.followed_by.get(name, ()),
-            part=self.watched.parts.get(name),
+            part=module.part if isinstance(module, Attention) else self.watched.parts.get(name),
         )
         self._known[key] = layer_call
         return layer_call
@@ -283,6 +293,26 @@ class LayerCalls:
             "%s (%s) is not watched as a convolution: its weight has %s output channels, and it "
             "returned %s", name, type(module).__name__, channels, list(tensor.shape),
         )  # fmt: skip
+
+    def attention(self, layers: Mapping[str, nn.Module]) -> dict[nn.Module, AttentionLayer]:
+        """Those of some layers that compute attention."""
+        parts = self.watched.parts
+        found = {}
+        for name, module in layers.items():
+            if name in parts and parts[name].is_attention:
+                found[module] = AttentionLayer(name, stand_in(parts[name].shape))
+        return found
+
+    def check_attention(self, name: str, numbers: CallNumbers) -> None:
+        """Log once if an attention module has returned whose attention was not seen."""
+        if numbers.has_run(name, "output") and not numbers.has_run(name + ROWS, "output"):
+            self.attention_is_unseen(name, "it is computed in a way that is not known here")
+
+    def attention_is_unseen(self, name: str, why: str) -> None:
+        """Log once that the attention of a module is not recorded."""
+        if not self._has_unseen_attention:
+            self._has_unseen_attention = True
+            log.info("the rows of attention in %s are not recorded: %s", name, why)
 
 
 class _Turns:
@@ -353,6 +383,7 @@ class PassRecorder:
         thread: see there.
         aside: see there.
         twin: see there.
+        attention: see there.
         failed: as in ``HookRegistry``.
         is_open: True from ``begin`` until ``end``.
         is_paused: all calls are ignored.
@@ -370,6 +401,7 @@ class PassRecorder:
     thread: int | None = None
     aside: Aside | None = None
     twin: Twin | None = None
+    attention: bool = False
     failed: Callable[[str, Exception], None] | None = None
     is_open: bool = False
     is_paused: bool = False
@@ -485,6 +517,8 @@ class PassRecorder:
 
     def call_left(self, call: Call) -> None:
         """Remove the hooks when a call has ended in any way."""
+        if call.mode is not None:  # whichever thread has removed the hooks
+            call.mode.leave()
         thread = threading.get_ident()
         if self._running.get(thread) is not call:
             return
@@ -597,7 +631,7 @@ class PassRecorder:
     def _hooked(self, call: Call, twin: Twin) -> AbstractContextManager[None]:
         """A block in which the layers of a twin are recorded as those of the call."""
         call.layers = twin.layers(call.layers)
-        hook = partial(self._hook_layers, call)
+        hook = partial(self._hook_layers, call, is_own=True)
         unhook = partial(self._unhook, call)
         return restoring(hook, unhook)
 
@@ -607,7 +641,8 @@ class PassRecorder:
             return False
         return module in self.wrappers or has_compiled_parts(module)
 
-    def _hook_layers(self, call: Call) -> None:
+    def _hook_layers(self, call: Call, *, is_own: bool = False) -> None:
+        """Put the hooks on; ``is_own``: on a twin, in a pass of fmapboard's own."""
         drawn = self.calls.watched.layers
         for side in self.sides:
             layers = call.layers
@@ -615,8 +650,24 @@ class PassRecorder:
                 layers = {name: module for name, module in layers.items() if name in drawn}
             is_last = self.calls.effective
             install_hooks(self._layer_runs, call, layers, side, is_last=is_last)
+        if self.attention and self.calls.watched.parts:
+            self._see_attention(call, is_own=is_own or self.twin is not None)
+
+    def _see_attention(self, call: Call, *, is_own: bool) -> None:
+        """Record the attention of the layers too, unless that would change what the pass does."""
+        layers = self.calls.attention(call.layers)
+        why = "" if is_own else obstacle(call.module, may_compile=self.aside is not None)
+        if layers and why:
+            self.calls.attention_is_unseen(next(iter(layers.values())).name, why)
+        elif layers:
+            runs = partial(self._layer_runs, call)
+            received = (call.args, call.kwargs)
+            call.mode = mode = AttentionMode(layers, batch_size(received), runs, self._report)
+            mode.__enter__()  # type: ignore[no-untyped-call]  # torch has no types here
 
     def _unhook(self, call: Call) -> None:
+        if call.mode is not None:
+            call.mode.leave()
         remove_hooks(call, call.layers.values())
 
     def _layer_runs(
@@ -637,6 +688,8 @@ class PassRecorder:
                 return
             value = passed if side == "input" else passed[-1]
             self._deliver(name, module, side, value)
+            if call.mode is not None and module in call.mode.layers:
+                self.calls.check_attention(name, self._calls)
         except Exception as error:
             self._report(name, error)
 

@@ -188,7 +188,7 @@ class ProbePass:
             normalization=self._options.normalization,
         )
         twin = Twin(self._model)
-        with own.listening(seen, sides=sides, twin=twin):
+        with own.listening(seen, sides=sides, twin=twin, attention=True):
             run_side_pass(twin, self.probe, keeps_parameters=True)
         return seen
 

@@ -111,7 +111,7 @@ def changing_taps(change: TapChange) -> Iterator[None]:
 
 def _deliver(name: str, value: Any) -> Any:
     """Change a tensor, then deliver it to the receivers."""
-    running = list(_running_modules())
+    running = list(running_modules())
     for change in _changes:
         value = change(name, value, running)
     for receiver in [reference() for reference in _armed]:
@@ -126,7 +126,7 @@ def tap_label(name: str, layers: Container[str]) -> str:
     return f"{label}.tap" if label in layers else label
 
 
-def _running_modules() -> Iterator[nn.Module]:
+def running_modules() -> Iterator[nn.Module]:
     """The modules whose ``__call__`` is running in this thread, from the innermost on.
 
     A module of a ``Twin`` is followed by the one that it is a copy of.

@@ -36,11 +36,13 @@ per ``block`` positions, averaged); ``tile`` is then [1, number of columns], ``c
 Keys of an array: ``name`` and ``shape``. ``<role>.lo`` and ``<role>.hi`` are [samples, drawn];
 ``<role>.flat`` is [samples, drawn] with 0 or 1; ``<role>.<statistic>`` is [drawn], with the
 statistics of ``records.Statistics`` (counts are float32 too, exact up to 2^24).
-``activation.dead`` [drawn] marks channels for which the following activation returned only its off
-value. ``<role>.change`` [drawn] is how much the maps of the same images changed since an earlier
-step, in standard deviations; ``weights.change`` [drawn], or [1] for the whole layer, how much the
-layer's weight did, relative to its norm (see ``summary.change``). Flags and counts that are
-0 throughout are omitted, as is ``dead`` for layers that are not activations.
+``attention.entropy``, ``attention.logit`` and ``attention.first`` [drawn] are the numbers of
+``records.HeadNumbers``, in records of rows of attention. ``activation.dead`` [drawn] marks channels
+for which the following activation returned only its off value. ``<role>.change`` [drawn] is how
+much the maps of the same images changed since an earlier step, in standard deviations;
+``weights.change`` [drawn], or [1] for the whole layer, how much the layer's weight did, relative to
+its norm (see ``summary.change``). Flags and counts that are 0 throughout are omitted, as is
+``dead`` for layers that are not activations.
 
 The first picture of a series of attribution is stored again in a record without arrays, with the
 PNG as blob 2. Header keys: ``layer``, ``type``, ``position``, ``step``, ``size`` ([height, width]

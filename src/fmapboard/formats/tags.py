@@ -73,6 +73,13 @@ LOSS_GIVEN = "loss/given"
 ACCURACY = "loss/accuracy"
 OUTPUT_SPREAD = "output/spread"
 BATCHNORM_GAP = "batchnorm_gap"
+ATTENTION_ENTROPY = "attention_entropy"
+"""Scalars, like the next two: the mean over the heads of ``<label>``, and the value of one head as
+``<label>/lowest_head`` or, of the next two, ``<label>/highest_head``."""
+ATTENTION_LOGIT = "attention_logit"
+ATTENTION_FIRST = "attention_first"
+LOWEST_HEAD = "lowest_head"
+HIGHEST_HEAD = "highest_head"
 TOTAL = "total"
 """Name of the norm over all gradients, in the group with those of the parameters."""
 

@@ -108,7 +108,7 @@ class Sequences:
         """True if a tensor with three axes holds sequences, not an unbatched image [C, H, W]."""
         return self.tokens_are_rows or not self.channels_last
 
-    def grid_of(self, samples: int, tokens: int) -> TokenGrid | None:
+    def grid_of(self, samples: int | None, tokens: int) -> TokenGrid | None:
         """On which grid a number of tokens lies; a guess only where no pass has told any grid."""
         if self.grids is not None and self.grids.is_known:
             return self.grids.grid_of(samples, tokens)
@@ -123,6 +123,7 @@ def axes_of(
 ) -> Axes:
     """Find the axes of a layer's input or output of the given shape.
 
+    - Rows of attention, [N, heads, keys]: the heads are the channels.
     - Parts of blocks: the last axis, if it has the length that ``part`` says.
     - Convolutions: the number of spatial axes is known, so an unbatched tensor is recognized.
     - Recurrent modules, three axes: [L, N, C], or [N, L, C] with ``batch_first``.
@@ -137,6 +138,8 @@ def axes_of(
         Axes(channels=2, batch=1, tokens=False, note='', grid=None)
     """
     dims = len(shape)
+    if part is not None and part.unit == "head":
+        return Axes(grid=sequences.grid_of(None, shape[2]))  # of the first images of the batch
     if part is not None and dims >= 3 and shape[-1] == part.features:
         if dims > 3:
             return Axes(channels=dims - 1)

@@ -115,6 +115,9 @@ def pack(pending: Sequence[PendingMeasurement]) -> PackedMeasurements:
                 tensors += drawn.extremes
                 drawn = drawn._replace(extremes=(_TAKEN, _TAKEN))
             measurement = measurement._replace(drawn=drawn)
+        if measurement.heads is not None:
+            tensors.append(measurement.heads)
+            measurement = measurement._replace(heads=_TAKEN)
         outlines.measurements.append(measurement)
     small = list[Tensor]()
     alone = list[Tensor]()
@@ -156,6 +159,8 @@ def _filled(
             hi = next(tensors)
             drawn = drawn._replace(extremes=(lo, hi))
         measurement = measurement._replace(drawn=drawn)
+    if measurement.heads is not None:
+        measurement = measurement._replace(heads=next(tensors))
     return measurement
 
 

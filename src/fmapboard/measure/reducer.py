@@ -34,6 +34,7 @@ from fmapboard.measure.statistics import (
 from fmapboard.records import (
     ONE_PASS,
     Floats,
+    HeadNumbers,
     LayerCall,
     LayerMeasurement,
     Layout,
@@ -83,6 +84,7 @@ class PendingMeasurement(NamedTuple):
     statistics: PendingStatistics | Statistics | None = None
     sample: PendingSample | None = None
     passes: PassCount = ONE_PASS
+    heads: Tensor | None = None  # [3, H], the arrays of HeadNumbers
 
     def to_host(self) -> LayerMeasurement:
         """Wait for the device, then finalize and quantize.
@@ -104,6 +106,7 @@ class PendingMeasurement(NamedTuple):
             sample=None if self.sample is None else self.sample.to_host(*ends),
             shape=self.shape,
             passes=self.passes,
+            heads=None if self.heads is None else HeadNumbers(*_wide(self.heads)),
         )
 
     def _planes(self, drawn: PendingMaps, numbers: Statistics | None) -> Planes:

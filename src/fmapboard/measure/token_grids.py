@@ -152,23 +152,24 @@ class TokenGrids:
                 width = ceil_div(width, 2)
                 yield _Images(samples, height, width)
 
-    def grid_of(self, samples: int, tokens: int) -> TokenGrid | None:
+    def grid_of(self, samples: int | None, tokens: int) -> TokenGrid | None:
         """The grid of a number of tokens; None if they do not lie on a grid of this pass.
 
-        At most 16 tokens may be in front, and none in front of merged ones. Texts that the network
-        received lie on no grid, nor do patches with a text in front.
+        Only grids of so many samples count, unless ``samples`` is None. At most 16 tokens may be in
+        front, and none in front of merged ones. Texts that the network received lie on no grid, nor
+        do patches with a text in front.
         """
         if tokens < 2 or tokens in self._texts:
             return None
         for size in self._all_sizes():
-            if size.samples == samples and size.height * size.width == tokens:
+            if samples in (None, size.samples) and size.height * size.width == tokens:
                 return TokenGrid(0, size.height, size.width)
         most = min(_MOST_PREFIX, min(self._texts, default=_MOST_PREFIX + 1) - 1)
         found: list[TokenGrid] = []
         for size in self._sizes:
             patches = size.height * size.width
             prefix = tokens - patches
-            if size.samples == samples and 0 < prefix <= most and patches > 1:
+            if samples in (None, size.samples) and 0 < prefix <= most and patches > 1:
                 found.append(TokenGrid(prefix, size.height, size.width))
         return min(found, default=None)
 

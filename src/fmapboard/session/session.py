@@ -205,7 +205,12 @@ class StepSession(CaptureListener):
             thread = None if any_thread else threading.get_ident()
             aside = None if runs_eager else self._run_aside
             self.registry.arm(
-                self, policy=self._selection, sides=self._sides, thread=thread, aside=aside
+                self,
+                policy=self._selection,
+                sides=self._sides,
+                thread=thread,
+                aside=aside,
+                attention=True,
             )
             if follows:  # last, as nothing else needs it
                 self._gradients.read_weights_at_start()

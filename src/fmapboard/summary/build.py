@@ -24,6 +24,7 @@ from fmapboard.render import png
 from fmapboard.render.palettes import palette
 from fmapboard.summary.attributions import SIDE, AttributionState, attributions
 from fmapboard.summary.change import Drawn, Maps, Weights, changes_of_maps, followed_weights
+from fmapboard.summary.heads import head_scalars
 from fmapboard.summary.histograms import histogram
 from fmapboard.summary.overview import OverviewState, overview
 from fmapboard.summary.pictures import Pictures
@@ -273,6 +274,7 @@ class SummaryBuilder:
         scalars = {
             **_norms(tags.GRADIENT_NORM, norms, omitted),
             **fractions,
+            **head_scalars(data.measured),
             **data.scalars,
             **_norms(tags.GRADIENT_NORM_BEFORE_CLIPPING, data.norms_before_clipping, omitted),
             tags.LOGGED_STEP_MS: data.training_thread_ms,

@@ -26,6 +26,7 @@ from fmapboard.render import png
 from fmapboard.render.grid import KERNEL_PADDING, arrangement
 from fmapboard.render.quantize import used_scale
 from fmapboard.summary.change import CHANGED, Drawn
+from fmapboard.summary.heads import head_arrays
 
 _STATISTICS = (
     "minimum", "maximum", "mean", "std",
@@ -59,6 +60,8 @@ def tab_records(
             part = measured.get((label, tagged.kind))
             if part is not None and part.planes is not None:
                 arrays |= _arrays(tagged.kind, part.planes, part.statistics)
+                if part.heads is not None:
+                    arrays |= head_arrays(part.heads, part.planes.pixels.shape[1])
         changes = {
             name: step.changes[label, name] for name in CHANGED if (label, name) in step.changes
         }

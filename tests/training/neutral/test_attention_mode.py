@@ -1,0 +1,256 @@
+"""Reading rows of attention changes nothing, and its function mode is gone after each pass."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from attending_networks import LABELS, NETWORKS, UNSEEN, AttendingNet, Attention, images
+from compiled_training import SETUPS, train, train_unwatched
+from networks import NestedNet, Raises
+from torch import Tensor, nn
+from torch.nn import functional
+
+import fmapboard
+from fmapboard.capture import attention as read_attention
+from fmapboard.capture import passes
+from fmapboard.capture.module_calls import _Process
+from fmapboard.records import LoggedStep
+from fmapboard.writers.folder import MemoryWriter
+
+
+@pytest.fixture(autouse=True)
+def _nothing_was_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Earlier tests have compiled in this process, in which no pass of a model is read then."""
+    torch.compiler.reset()
+    monkeypatch.setattr(_Process, "compiles", False)
+
+
+def modes() -> int:
+    return torch._C._len_torch_function_stack()
+
+
+def labels(step: LoggedStep) -> list[str]:
+    """Of the rows of attention."""
+    found = [part.layer_call for part in step.statistics]
+    return [call.label for call in found if call.unit == "head"]
+
+
+def trained(
+    make: Callable[[], nn.Module], writer: MemoryWriter | None, steps: int = 4
+) -> list[Tensor]:
+    """What a training leaves: losses, parameters, and the random state."""
+    torch.manual_seed(0)
+    model = make()
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-2)
+    watching: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
+    if writer is not None:
+        watching = fmapboard.watch(model, writer=writer, optimizer=optimizer, every=2)
+    left = []
+    with watching:
+        for _ in range(steps):
+            optimizer.zero_grad()
+            loss = functional.cross_entropy(model(images()), torch.arange(6) % 4)
+            loss.backward()
+            optimizer.step()
+            left.append(loss.detach())
+            assert modes() == 0
+    left += [parameter.detach() for parameter in model.parameters()]
+    return [*left, torch.get_rng_state()]
+
+
+def assert_same(one: list[Tensor], other: list[Tensor]) -> None:
+    assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_training_whose_attention_is_read_is_bitwise_the_same(name: str) -> None:
+    kept = MemoryWriter()
+    assert_same(trained(NETWORKS[name], kept), trained(NETWORKS[name], None))
+    assert [labels(step) for step in kept.steps] == [LABELS, LABELS]
+
+
+@pytest.mark.parametrize(
+    ("setup", "name"),
+    [
+        ("watch(torch.compile(m))", "scaled_dot_product_attention"),
+        ("m.compile(), watch(m)", "softmax"),
+        ("watch(m), m.compile()", "MultiheadAttention"),
+    ],
+)
+def test_a_compiled_training_is_bitwise_the_same_and_is_compiled_as_often(
+    setup: str, name: str
+) -> None:
+    run: dict[str, Any] = {"setup": SETUPS[setup], "make": NETWORKS[name]}
+    seen = train(True, **run)
+    seen.assert_is(train_unwatched(**run))
+    assert seen.compiled["calls"] > 0
+    assert [labels(step) for step in seen.steps] == [LABELS] * 3
+
+
+@contextlib.contextmanager
+def compiled(function: Callable[..., Any]) -> Iterator[list[Any]]:
+    """Compile a function in the block, which yields how often that was done."""
+    graphs: list[Any] = []
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        graphs.append(graph)
+        return graph.forward
+
+    torch.compiler.reset()
+    yield [torch.compile(function, backend=backend), graphs]
+    torch.compiler.reset()
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")  # torch's own, in compiling
+def test_a_compiled_function_that_attention_calls_is_compiled_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        return functional.scaled_dot_product_attention(query * 2, key, value)
+
+    caplog.set_level(logging.INFO, "fmapboard")
+    with compiled(attend) as (called, graphs):
+        # A function behind a table, as in transformers: nothing tells that it is compiled.
+        table = {"attend": called}
+
+        def make() -> nn.Module:
+            return AttendingNet(lambda: Attention(lambda *given: table["attend"](*given)))
+
+        kept = MemoryWriter()
+        watched = trained(make, kept)
+        assert len(graphs) == 1
+    table["attend"] = attend
+    assert_same(watched, trained(make, None))
+    assert [labels(step) for step in kept.steps] == [[], []]
+    said = [m for m in caplog.messages if "rows of attention" in m]
+    assert said == [
+        "fmapboard: the rows of attention in blocks.0.attn are not recorded: torch.compile is "
+        "used, and would compile again"
+    ]
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+def test_flex_attention_which_compiles_by_itself_runs_as_before() -> None:
+    from torch.nn.attention.flex_attention import flex_attention
+
+    model = AttendingNet(lambda: Attention(flex_attention))
+    kept = MemoryWriter()
+    with torch.no_grad():
+        with fmapboard.watch(model, writer=kept, every=1) as board, board.step(0):
+            watched = model(images())
+        assert torch.equal(model(images()), watched)
+    assert labels(kept.steps[0]) == []
+
+
+def test_attention_that_is_computed_in_another_way_is_named_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "fmapboard")
+    kept = MemoryWriter()
+    trained(UNSEEN, kept)
+    assert [labels(step) for step in kept.steps] == [[], []]
+    said = [m for m in caplog.messages if "rows of attention" in m]
+    assert said == [
+        "fmapboard: the rows of attention in blocks.0.attn are not recorded: it is computed in a "
+        "way that is not known here"
+    ]
+
+
+def test_the_fast_path_of_torch_is_taken_as_without_us(monkeypatch: pytest.MonkeyPatch) -> None:
+    fast = []
+    native = torch._native_multi_head_attention
+
+    def counted(*given: Any, **more: Any) -> Any:
+        fast.append(given)
+        return native(*given, **more)
+
+    monkeypatch.setattr(torch, "_native_multi_head_attention", counted)
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    model = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).eval()
+    tokens = torch.linspace(-1, 1, 96).sin().reshape(2, 6, 8)
+    kept = MemoryWriter()
+    with fmapboard.watch(model, writer=kept, layers="layers.0.self_attn", every=1) as board:
+        with board.step(0), torch.no_grad():
+            model(tokens)
+        assert len(fast) == 1  # of the layer with hooks; the other one is fast as a whole
+        model.train()
+        with board.step(1), torch.no_grad():
+            model(tokens)
+    assert [labels(step) for step in kept.steps] == [
+        [],
+        ["layers.0.self_attn.rows", "layers.0.self_attn.peak_rows"],
+    ]
+
+
+def test_a_network_without_attention_gets_no_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+    entered = []
+    monkeypatch.setattr(passes, "AttentionMode", lambda *given: entered.append(given))
+    trained_without = NestedNet()
+    optimizer = torch.optim.SGD(trained_without.parameters(), lr=0.1)
+    with fmapboard.watch(trained_without, writer=MemoryWriter(), optimizer=optimizer, every=1):
+        trained_without(torch.rand(2, 3, 12, 12)).sum().backward()
+        optimizer.step()
+    assert entered == []
+
+
+@pytest.mark.parametrize("error", [ValueError("the user's"), KeyboardInterrupt()])
+def test_the_mode_is_gone_where_a_pass_raises(error: BaseException) -> None:
+    torch.manual_seed(0)
+    model = NETWORKS["scaled_dot_product_attention"]()
+    model.blocks[1].attn = nn.Sequential(model.blocks[1].attn, Raises(error))
+    board = fmapboard.watch(model, writer=MemoryWriter(), every=1)
+    with contextlib.suppress(type(error)), board.step(0):
+        try:
+            model(images())
+        finally:
+            assert modes() == 0
+    assert modes() == 0
+    board.close()
+
+
+@pytest.mark.usefixtures("errors_are_only_logged")
+@pytest.mark.parametrize("place", ["running_modules", "read_heads"])
+def test_an_error_of_ours_does_not_reach_the_pass(
+    place: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*given: object) -> None:
+        raise LookupError("a fault of ours")
+
+    make = NETWORKS["scaled_dot_product_attention"]
+    bare = trained(make, None)
+    kept = MemoryWriter()
+    monkeypatch.setattr(read_attention, place, fail)
+    assert_same(trained(make, kept), bare)
+    assert [labels(step) for step in kept.steps] == [[], []]
+    assert "LookupError: a fault of ours; it is not logged; training continues" in caplog.text
+
+
+def test_modes_of_the_user_stay_as_they_are() -> None:
+    """One that was on before the pass, and one that the pass leaves on."""
+
+    class Mode(torch.overrides.TorchFunctionMode):
+        def __torch_function__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            return func(*args, **(kwargs or {}))
+
+    class Enters(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            inner.__enter__()
+            return x
+
+    outer, inner = Mode(), Mode()
+    model = NETWORKS["softmax"]()
+    model.head = nn.Sequential(model.head, Enters())
+    kept = MemoryWriter()
+    with fmapboard.watch(model, writer=kept, every=1) as board, outer, board.step(0):
+        model(images())
+        on = [torch._C._get_function_stack_at(place) for place in range(modes())]
+        inner.__exit__(None, None, None)
+    assert on == [outer, inner]
+    assert labels(kept.steps[0]) == LABELS

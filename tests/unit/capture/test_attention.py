@@ -1,0 +1,152 @@
+"""Rows and numbers of attention, compared with whole matrices."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from fmapboard.capture import attention
+from fmapboard.capture.attention import AttentionCall
+from fmapboard.measure import head_rows
+from fmapboard.measure.head_rows import HeadRows
+
+N, H, T, D = 3, 2, 5, 4
+
+
+def values(*shape: int) -> Tensor:
+    return torch.randn(shape) * 2
+
+
+def called(function: Any, *args: Any, batch: int = N, **kwargs: Any) -> HeadRows:
+    """What is read of a call of a function of torch."""
+    call = attention._READERS[function](batch, *args, **kwargs)
+    assert isinstance(call, AttentionCall)
+    return call.read()
+
+
+def check(found: HeadRows, logits: Tensor, row: int) -> None:
+    """Compare what was read with logits [N, H, T, K]: all queries are sampled, as there are few."""
+    whole = logits.softmax(-1)
+    torch.testing.assert_close(found.rows, whole[:, :, row])
+    peak = logits.amax(-1).argmax(-1)  # [N, H]
+    torch.testing.assert_close(
+        found.peak_rows, torch.stack([whole[n][range(H), peak[n]] for n in range(len(whole))])
+    )
+    keys = logits.isfinite().sum(-1)
+    relative = torch.special.entr(whole).sum(-1) / keys.log()
+    expected = [relative[:, h][keys[:, h] > 1].mean() for h in range(H)]
+    torch.testing.assert_close(found.numbers[0], torch.stack(expected))
+    torch.testing.assert_close(found.numbers[1], logits.amax((0, 2, 3)))
+    torch.testing.assert_close(found.numbers[2], whole[..., 0].mean((0, 2)))
+
+
+sdpa = functional.scaled_dot_product_attention
+
+
+def test_the_row_of_the_first_token_and_the_one_with_the_largest_logit_are_read() -> None:
+    q, k = values(N, H, T, D), values(N, H, 7, D)
+    check(called(sdpa, q, k, k), q @ k.mT / 2, 0)
+    check(called(sdpa, q, k, k, scale=0.1), q @ k.mT * 0.1, 0)
+
+
+def test_the_row_of_the_last_token_is_read_in_causal_attention() -> None:
+    q, k = values(N, H, T, D), values(N, H, T, D)
+    seen = torch.ones(T, T, dtype=torch.bool).tril()
+    expected = (q @ k.mT / 2).masked_fill(~seen, -math.inf)
+    check(called(sdpa, q, k, k, is_causal=True), expected, -1)
+    check(called(sdpa, q, k, k, seen), expected, -1)
+    added = torch.zeros(1, 1, T, T).masked_fill(~seen, -math.inf)
+    check(called(sdpa, q, k, k, attn_mask=added), expected, -1)
+
+
+def test_keys_of_padding_are_hidden_and_a_row_without_keys_is_zero() -> None:
+    q, k = values(N, H, T, D), values(N, H, T, D)
+    seen = torch.ones(N, 1, 1, T, dtype=torch.bool)
+    seen[1, ..., 3:] = False
+    check(called(sdpa, q, k, k, seen), (q @ k.mT / 2).masked_fill(~seen, -math.inf), 0)
+    seen[2] = False
+    assert called(sdpa, q, k, k, seen).rows[2].abs().max() == 0
+
+
+def test_groups_of_heads_share_their_keys() -> None:
+    q, k = values(N, H, T, D), values(N, 1, T, D)
+    check(called(sdpa, q, k, k, enable_gqa=True), q @ k.mT / 2, 0)
+
+
+def test_halves_are_read_in_float32() -> None:
+    q, k = values(N, H, T, D).bfloat16(), values(N, H, T, D).bfloat16()
+    check(called(sdpa, q, k, k), q.float() @ k.float().mT / 2, 0)
+
+
+def test_a_softmax_of_logits_is_read_from_them() -> None:
+    logits = values(N, H, T, T)
+    check(called(functional.softmax, logits, dim=-1), logits, 0)
+    check(called(torch.softmax, logits, 3), logits, 0)
+    check(called(Tensor.softmax, logits, -1, dtype=torch.float64), logits, 0)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dim"), [((N, T), -1), ((N, H, T, T), 1), ((N, H, T, T + 1), -1)]
+)
+def test_another_softmax_is_not_taken_for_attention(shape: tuple[int, ...], dim: int) -> None:
+    assert attention._of_softmax(N, values(*shape), dim) is None
+
+
+def test_of_windows_the_first_one_is_read_and_the_one_with_the_largest_logit() -> None:
+    logits = values(2 * 3, H, T, T)
+    logits[4, 1, 2, 3] = 20.0  # in the second window of the second image
+    found = called(functional.softmax, logits, -1, batch=2)
+    whole = logits.softmax(-1)
+    torch.testing.assert_close(found.rows, whole[[0, 3], :, 0])
+    torch.testing.assert_close(found.peak_rows[1, 1], whole[4, 1, 2])
+    assert found.numbers[1, 1] == 20.0
+    five_axes = called(functional.softmax, logits.view(2, 3, H, T, T), -1, batch=2)
+    assert torch.equal(five_axes.rows, found.rows)
+
+
+def test_at_most_eight_images_are_read() -> None:
+    assert called(functional.softmax, values(20, H, T, T), -1, batch=20).rows.shape == (8, H, T)
+
+
+def test_long_sequences_are_read_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With every second row, and as many as fit at once."""
+    q, k = values(N, H, T, D), values(N, H, T, D)
+    monkeypatch.setattr(head_rows, "_MOST_LOGITS", N * H * T)
+    monkeypatch.setattr(head_rows, "_MOST_QUERIES", 3)
+    q[:, :, 1::2] *= 1e-3  # the rows that are left out
+    found = called(sdpa, q, k, k)
+    logits = q @ k.mT / 2
+    peak = logits.amax(-1).argmax(-1)
+    expected = [logits.softmax(-1)[n][range(H), peak[n]] for n in range(len(found.rows))]
+    torch.testing.assert_close(found.peak_rows, torch.stack(expected))
+
+
+def test_attention_of_torchs_own_module_is_computed_from_its_projections() -> None:
+    mha = torch.nn.MultiheadAttention(H * D, H, kdim=3, vdim=3)
+    query, key = values(T, N, H * D), values(4, N, 3)
+    padding = torch.tensor([[False] * 4, [False] * 3 + [True], [False] * 4])
+    given: list[HeadRows] = []
+
+    class Mode(torch.overrides.TorchFunctionMode):
+        def __torch_function__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            if func in attention._READERS:
+                given.append(called(func, *args, **kwargs))
+            return func(*args, **(kwargs or {}))
+
+    with Mode(), torch.no_grad():
+        _, weights = mha(query, key, key, key_padding_mask=padding, average_attn_weights=False)
+    torch.testing.assert_close(given[0].rows, weights[:, :, 0])
+
+
+def test_tensors_that_cannot_be_read_are_left_alone() -> None:
+    meta = torch.empty(N, H, T, D, device="meta")
+    assert attention._of_products(N, meta, meta, meta) is None
+    nested = torch.nested.nested_tensor([values(H, T, D)], layout=torch.jagged)
+    assert attention._of_products(N, nested, nested, nested) is None
