@@ -321,12 +321,15 @@ class AttributionPass(CaptureListener):
     def _first_samples(self, tensor: Tensor, axes: Axes) -> Tensor | None:
         """The drawn samples as maps [S, C, H, W], a view where possible; None if there are no maps.
 
-        Tokens are maps if they lie on a grid. A layer whose maps have a single pixel has none.
+        Tokens are maps if they lie on a grid, but not those of windows. A layer whose maps have a
+        single pixel has none.
 
         Args:
             tensor: an output of a layer, or its gradient.
             axes: its axes.
         """
+        if axes.grid is not None and axes.grid.window is not None:
+            return None
         tensor = tensor.detach()
         if axes.batch is not None:
             batch = tensor.shape[axes.batch]

@@ -33,6 +33,7 @@ class Axes(NamedTuple):
         tokens: True if the only spatial axis is a sequence of tokens, such as image patches.
         note: How the axes were determined, if that is not obvious; shown in the description.
         grid: How the tokens cover an image; None if they do not, or nothing tells it.
+        rows: Tokens without a grid are drawn like any sequence, as those of a block's parts are.
     """
 
     channels: int = 1
@@ -40,6 +41,7 @@ class Axes(NamedTuple):
     tokens: bool = False
     note: str = ""
     grid: TokenGrid | None = None
+    rows: bool = False
 
 
 _UNBATCHED = Axes(channels=0, batch=None)
@@ -55,7 +57,7 @@ class MapsView(NamedTuple):
         note: How the tensor was converted to maps, for the picture's description; empty for plain
             maps.
         patches: [N, C, H, W], drawn instead of ``maps`` if the tensor holds tokens that cover an
-            image; otherwise None.
+            image; [N, C, rows, h, columns, w] of windows of h×w tokens. Otherwise None.
     """
 
     maps: Tensor
@@ -90,18 +92,18 @@ class Sequences:
         They are [N, C, L] if the model has 1-D convolutions, otherwise tokens [N, L, C]. Tokens may
         be patches of an image if the model has a 2-D convolution (to cut the image into patches),
         no 1-D convolution (which would operate on sequences), and no attention or recurrent module
-        with the batch on axis 1. They are drawn as rows if the model has no convolution.
+        with the batch on axis 1. They are drawn as rows if the model has no 2-D or 3-D convolution.
         """
         modules = list(model.modules())
         axes = set(map(spatial_axes, modules))  # 1 and 2: of 1-D and of 2-D convolutions
         batch_first = all(getattr(module, "batch_first", True) for module in modules)
-        has_convolution = any(map(is_convolution, modules))
+        has_maps = any(map(is_convolution, modules)) and axes & {1, 2, 3} != {1}
         channels_last = 1 not in axes
         are_patches = channels_last and 2 in axes and batch_first
         grids = None
         if batch_first and channels_last and any(map(_is_of_tokens, modules)):
             grids = TokenGrids.of(modules)
-        return cls(channels_last, are_patches, tokens_are_rows=not has_convolution, grids=grids)
+        return cls(channels_last, are_patches, tokens_are_rows=not has_maps, grids=grids)
 
     @property
     def are_expected(self) -> bool:
@@ -135,15 +137,15 @@ def axes_of(
 
     Example:
         >>> axes_of(nn.LSTM(8, 16), (20, 4, 16))
-        Axes(channels=2, batch=1, tokens=False, note='', grid=None)
+        Axes(channels=2, batch=1, tokens=False, note='', grid=None, rows=False)
     """
     dims = len(shape)
     if part is not None and part.unit == "head":
         return Axes(grid=sequences.grid_of(None, shape[2]))  # of the first images of the batch
     if part is not None and dims >= 3 and shape[-1] == part.features:
         if dims > 3:
-            return Axes(channels=dims - 1)
-        return Axes(channels=2, tokens=True, grid=sequences.grid_of(*shape[:2]))
+            return Axes(dims - 1, note=f"the last axis holds the channels: {part.shape}")
+        return Axes(channels=2, tokens=True, grid=sequences.grid_of(*shape[:2]), rows=True)
     spatial = spatial_axes(module)
     if spatial is not None and dims == spatial + 2:
         return Axes()
@@ -171,18 +173,31 @@ def as_maps(tensor: Tensor, axes: Axes, sequences: Sequences = Sequences()) -> M
     elif (axes.batch, axes.channels) != (0, 1):
         maps = maps.movedim((axes.batch, axes.channels), (0, 1))  # [N, C, *spatial]
     if axes.grid is None:
-        is_drawn_layout = sequences.tokens_are_rows or not axes.tokens
+        is_drawn_layout = sequences.tokens_are_rows or axes.rows or not axes.tokens
         drawable = is_drawn_layout and maps.dim() <= 5
         notes = "; ".join(filter(None, [note, axes.note]))
         return MapsView(maps, drawable, notes)
-    prefix, height, width = axes.grid
-    how = f"{height * width} tokens drawn as {height}×{width} patches"
-    if prefix:
-        how += f", prefix tokens skipped: {prefix}"
-    samples, channels, _ = maps.shape
-    patches = maps[..., prefix:].reshape(samples, channels, height, width)
+    grid = axes.grid
+    how = f"{grid.height * grid.width} tokens drawn as {grid.height}×{grid.width} patches"
+    if grid.prefix:
+        how += f", prefix tokens skipped: {grid.prefix}"
+    if grid.window is not None:
+        how += ", put together from windows of {}×{}".format(*grid.window)
+        if sequences.grids is not None and sequences.grids.is_shifted:
+            how += "; where a block shifts its windows, the patches are shifted"
     notes = "; ".join(filter(None, [note, how]))
-    return MapsView(maps, note=notes, patches=patches)
+    return MapsView(maps, note=notes, patches=_patches(maps, grid))
+
+
+def _patches(maps: Tensor, grid: TokenGrid) -> Tensor:
+    """Tokens [N, C, L] on their grid (see ``MapsView.patches``); a view where possible."""
+    if grid.window is None:
+        return maps[..., grid.prefix :].unflatten(2, (grid.height, grid.width))
+    window_height, window_width = grid.window
+    rows = grid.height // window_height
+    columns = grid.width // window_width
+    windows = maps.unflatten(0, (-1, rows, columns)).unflatten(-1, grid.window)
+    return windows.permute(0, 3, 1, 4, 2, 5)  # [N, C, rows, h, columns, w]
 
 
 def _real(tensor: Tensor) -> tuple[Tensor, str]:
@@ -204,7 +219,7 @@ def _real(tensor: Tensor) -> tuple[Tensor, str]:
 
 
 def as_pictures(maps: Tensor, depth: int | None = None) -> tuple[Tensor, str, Layout]:
-    """Convert maps ``[N, C, *spatial]`` to pictures.
+    """Convert maps ``[N, C, *spatial]``, or ``MapsView.patches``, to pictures.
 
     A single spatial axis becomes one row of pixels per channel. Maps with three spatial axes are
     reduced to one depth slice: slice ``depth``, or the last one if there are fewer slices; the
@@ -225,6 +240,8 @@ def as_pictures(maps: Tensor, depth: int | None = None) -> tuple[Tensor, str, La
         if depth is not None and depth != drawn:
             note += f" (the last one: there is no slice {depth})"
         return maps[:, :, drawn], note, "tiles"
+    if maps.dim() == 6:  # windows
+        return maps.flatten(4).flatten(2, 3), "", "tiles"
     return maps, "", "tiles"
 
 
@@ -232,7 +249,7 @@ def last_axis_is_channels(module: nn.Module, shape: Sequence[int]) -> tuple[bool
     """Whether the last axis of a layer's tensor holds the channels, and a note for the description.
 
     ``Linear`` and ``LayerNorm`` operate on the last axis. A module composed of such layers (a Swin
-    block, for example) is assumed to do so if its tensor has four or five axes, the last axis
+    block, for example) is assumed to do so if its tensor has three to five axes, the last axis
     matches the width of one of these layers, and axis 1 matches the width of none of its layers. If
     both axes match, axis 1 is used; the note says so unless another layer of this width operates on
     it. ``LayerNorm2d`` of torchvision and timm is a ``LayerNorm``, but operates on axis 1.
@@ -245,7 +262,7 @@ def last_axis_is_channels(module: nn.Module, shape: Sequence[int]) -> tuple[bool
         return False, ""
     if isinstance(module, nn.Linear) or _is_last_axis_norm(module):
         return True, f"the last axis holds the channels, as in every {type(module).__name__}"
-    if len(shape) not in (4, 5) or not module._modules:
+    if len(shape) > 5 or not module._modules:
         return False, ""
     last, others = _widths(module)
     second_side = shape[1]

@@ -31,11 +31,14 @@ class TokenGrid(NamedTuple):
         prefix: Number of tokens in front of the first patch.
         height: Number of patches in a column.
         width: Number of patches in a row.
+        window: Height and width of the windows that the grid is cut into, row by row, each of which
+            is a sample of the tensor: [N · windows, window tokens, C]. None for whole images.
     """
 
     prefix: int
     height: int
     width: int
+    window: Size | None = None
 
 
 class Cut(NamedTuple):
@@ -81,11 +84,16 @@ class TokenGrids:
         widths: Numbers of inputs of the ``Linear`` layers, in a network without 2-D convolutions.
         merges: The network has a ``Linear`` that merges 2×2 tokens into one: half as many outputs
             as inputs.
+        windows: Heights and widths of the windows inside which attention works, from the modules'
+            ``window_size``.
+        is_shifted: Some modules shift the image before they cut it into windows (``shift_size``).
     """
 
     cut: Cut | None = None
     widths: tuple[int, ...] = ()
     merges: bool = False
+    windows: frozenset[Size] = frozenset()
+    is_shifted: bool = False
     _sizes: list[_Images] = field(default_factory=list)
     _texts: set[int] = field(default_factory=set)
 
@@ -97,7 +105,13 @@ class TokenGrids:
         first = next((conv for conv in convolutions if max(conv.stride) > 1), None)
         widths = () if convolutions else tuple(linear.in_features for linear in linears)
         merges = any(linear.in_features == 2 * linear.out_features for linear in linears)
-        return cls(None if first is None else _cut(first), widths, merges)
+        return cls(
+            cut=None if first is None else _cut(first),
+            widths=widths,
+            merges=merges,
+            windows=frozenset(_pairs(modules, "window_size")),
+            is_shifted=any(max(shift) > 0 for shift in _pairs(modules, "shift_size")),
+        )
 
     def begin(self, arguments: Any) -> None:
         """A pass of the network begins, with these arguments, nested in any way."""
@@ -171,7 +185,22 @@ class TokenGrids:
             prefix = tokens - patches
             if samples in (None, size.samples) and 0 < prefix <= most and patches > 1:
                 found.append(TokenGrid(prefix, size.height, size.width))
-        return min(found, default=None)
+        return min(found, default=None) or self._windows_of(samples, tokens)
+
+    def _windows_of(self, samples: int, tokens: int) -> TokenGrid | None:
+        """The grid that windows were cut from, padded to whole windows; None if in doubt."""
+        found = set[TokenGrid]()
+        for window_height, window_width in self.windows:
+            if window_height * window_width != tokens:
+                continue
+            for size in self._all_sizes():
+                rows = ceil_div(size.height, window_height)
+                columns = ceil_div(size.width, window_width)
+                if samples == size.samples * rows * columns:
+                    height = rows * window_height
+                    width = columns * window_width
+                    found.add(TokenGrid(0, height, width, (window_height, window_width)))
+        return found.pop() if len(found) == 1 else None
 
 
 def square_of(tokens: int) -> TokenGrid | None:
@@ -186,6 +215,17 @@ def square_of(tokens: int) -> TokenGrid | None:
         if side >= 2 and side * side == others:
             return TokenGrid(prefix, side, side)
     return None
+
+
+def _pairs(modules: Sequence[nn.Module], name: str) -> Iterator[Size]:
+    """The heights and widths that an attribute of modules gives, as one number or as two."""
+    for module in modules:
+        value = getattr(module, name, None)
+        sides = (value, value) if isinstance(value, int) else value
+        if isinstance(sides, (tuple, list)) and len(sides) == 2:
+            height, width = sides
+            if isinstance(height, int) and isinstance(width, int):
+                yield height, width
 
 
 def _cut(convolution: nn.Conv2d) -> Cut | None:

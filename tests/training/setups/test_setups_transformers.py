@@ -96,6 +96,49 @@ def test_tokens_of_an_image_that_is_no_square_lie_on_its_own_grid() -> None:
     assert "2×3 patches" in true._repr_html_()
 
 
+def test_windows_of_a_swin_are_put_back_on_the_grid() -> None:
+    model = timm.create_model(
+        "swin_tiny_patch4_window7_224", img_size=(16, 32), depths=(2, 1, 1, 1), window_size=2,
+        num_classes=3,
+    )  # fmt: skip
+    x, names = torch.randn(2, 3, 16, 32), ["layers.0.blocks.0.attn", "layers.0.blocks.1.attn"]
+    true = fmapboard.extract(model, x, layers=names)
+    step = log(model, x, names)
+    for name in names:
+        windows = true[name]  # [2 · 8, 4, 96], of 4×8 patches
+        assert windows.shape == (16, 4, 96)
+        tokens = windows.view(2, 2, 4, 2, 2, 96).transpose(2, 3).reshape(2, 4, 8, 96)
+        kept, picture = of(step, name)
+        pixels = picture.samples[0].pixels[2:6, 2:10].astype(int)
+        assert abs(pixels - levels(tokens[0].movedim(-1, 0))[0].numpy()).max() <= 1
+        assert "32 tokens drawn as 4×8 patches, put together from windows of 2×2" in kept.view
+        assert kept.view.endswith("where a block shifts its windows, the patches are shifted")
+        assert kept.statistics.maximum.tolist() == pytest.approx(windows.amax((0, 1)).tolist())
+
+
+def test_blocks_behind_1d_convolutions_are_read_and_drawn_as_tokens() -> None:
+    class Speech(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = nn.Conv1d(8, 16, 3, padding=1)
+            self.block = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+            self.other = nn.Sequential(nn.Linear(16, 24))
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.other(self.block(self.conv(x).transpose(1, 2)))
+
+    model, x = Speech().eval(), torch.randn(2, 8, 20)
+    names = ["conv", "block", "block.self_attn", "other"]
+    step = log(model, x, names)
+    true = fmapboard.extract(model, x, layers=names)
+    for name, features in (("block", 16), ("block.self_attn", 16), ("other", 24)):
+        kept, picture = of(step, name)
+        assert picture.samples[0].pixels.shape == (features, 20), name
+        tokens = true[name][0] if name == "block.self_attn" else true[name]  # [2, 20, features]
+        assert kept.statistics.maximum.tolist() == pytest.approx(tokens.amax((0, 1)).tolist())
+    assert of(step, "conv")[1].samples[0].pixels.shape == (16, 20)
+
+
 def test_gradients_of_tokens_lie_on_the_grid_of_the_tokens() -> None:
     model = timm.create_model("vit_tiny_patch16_224", img_size=(32, 48), num_classes=3, depth=1)
     kept = MemoryWriter()
@@ -114,16 +157,20 @@ def test_a_text_in_front_of_the_patches_is_not_drawn_as_a_part_of_the_image() ->
             super().__init__()
             self.embed, self.words = nn.Conv2d(3, 8, 8, stride=8), nn.Embedding(9, 8)
             self.of_image, self.of_both = nn.LayerNorm(8), nn.LayerNorm(8)
+            block = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+            self.blocks = nn.ModuleList([block])
 
         def forward(self, both: tuple[Tensor, Tensor]) -> Tensor:
             image, text = both
             patches = self.of_image(self.embed(image).flatten(2).transpose(1, 2))
-            return self.of_both(torch.cat([self.words(text), patches], 1))
+            both = self.of_both(torch.cat([self.words(text), patches], 1))
+            return self.blocks[0](both)
 
     text = torch.randint(9, (2, 9))
-    step = log(Mixed(), (X, text), ["of_image", "of_both"])
+    step = log(Mixed(), (X, text), ["of_image", "of_both", "blocks.0"])
     assert "4×4 patches" in of(step, "of_image")[1].description
     assert of(step, "of_both")[1] is None  # 25 tokens would fill a square
+    assert of(step, "blocks.0")[1].samples[0].pixels.shape == (8, 25)  # rows
 
 
 @pytest.mark.parametrize("length", [3, 7, 15])

@@ -83,17 +83,23 @@ def test_a_recurrent_layer_has_a_row_per_channel_and_a_column_per_time_step(
     assert found.planes.hi[0].tolist() == first.amax(0).double().tolist()
 
 
-def test_tokens_are_drawn_as_rows_only_in_a_model_without_convolutions() -> None:
+def test_tokens_are_drawn_as_rows_only_in_a_model_without_2d_convolutions() -> None:
     tokens, norm = torch.rand(2, 9, 5), nn.LayerNorm(5)
     reduce = Reducer(sequences=Sequences.of(nn.Sequential(nn.Embedding(3, 5), norm)))
     planes = reduce(CALL, "feature_maps", tokens, norm).to_host().planes
     assert planes is not None
     assert (planes.layout, planes.pixels.shape) == ("rows", (1, 5, 1, 9))
-    for other, shape in ((nn.Conv2d(3, 5, 1), (1, 5, 3, 3)), (nn.Conv1d(3, 5, 1), None)):
+    for other, shape, layout in (
+        (nn.Conv2d(3, 5, 1), (1, 5, 3, 3), "tiles"),
+        (nn.Conv1d(3, 5, 1), (1, 5, 1, 9), "rows"),
+    ):
         reduce = Reducer(sequences=Sequences.of(nn.Sequential(other, norm)))
         planes = reduce(CALL, "feature_maps", tokens, norm).to_host().planes
-        assert (None if planes is None else planes.pixels.shape) == shape
-        assert planes is None or planes.layout == "tiles"
+        assert planes is not None
+        assert (planes.pixels.shape, planes.layout) == (shape, layout)
+    both = nn.Sequential(nn.Conv1d(3, 5, 1), nn.Conv2d(3, 5, 1), norm)
+    reduce = Reducer(sequences=Sequences.of(both))
+    assert reduce(CALL, "feature_maps", tokens, norm).to_host().planes is None
 
 
 def test_tokens_have_statistics_per_channel_and_no_picture() -> None:

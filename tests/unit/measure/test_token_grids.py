@@ -110,6 +110,38 @@ def test_a_square_is_guessed_only_where_the_pass_has_told_no_grid() -> None:
     assert sequences.grid_of(2, 25) is None
 
 
+class Window(nn.Module):
+    def __init__(self, window_size: int | tuple[int, int], shift_size: int = 0) -> None:
+        super().__init__()
+        self.window_size, self.shift_size = window_size, shift_size
+
+
+def test_windows_are_known_by_their_size_and_their_number_in_an_image() -> None:
+    layers = nn.Conv2d(3, 8, 4, stride=4), nn.Linear(32, 16), Window(4)
+    one, two = grids_of(*layers), grids_of(*layers, Window((2, 8)))
+    for grids in (one, two):
+        grids.begin((torch.zeros(2, 3, 32, 64),))  # 8×16 patches, merged 4×8
+    assert one.grid_of(16, 16) == TokenGrid(0, 8, 16, (4, 4))
+    assert one.grid_of(4, 16) == TokenGrid(0, 4, 8, (4, 4))
+    assert one.grid_of(6, 16) is None
+    assert one.grid_of(16, 9) is None
+    assert two.grid_of(16, 16) is None  # eight windows of 4×4 or of 2×8
+
+
+def test_windows_that_overlap_the_border_give_a_padded_grid() -> None:
+    grids = grids_of(nn.Conv2d(3, 8, 4, stride=4), Window((3, 3), shift_size=1))
+    grids.begin((torch.zeros(1, 3, 28, 40),))  # 7×10 patches
+    assert grids.grid_of(12, 9) == TokenGrid(0, 9, 12, (3, 3))
+    assert grids.is_shifted
+    assert not grids_of(Window(3)).is_shifted
+
+
+def test_without_a_window_size_a_larger_batch_is_not_taken_for_windows() -> None:
+    grids = grids_of(nn.Conv2d(3, 8, 4, stride=4))
+    grids.begin((torch.zeros(2, 3, 32, 32),))
+    assert grids.grid_of(8, 16) is None  # as of MobileViT, whose patches are every second pixel
+
+
 def test_a_network_without_attention_and_norms_over_features_has_no_grids() -> None:
     model = nn.Sequential(nn.Conv2d(3, 8, 4, stride=4), nn.Linear(8, 2))
     assert Sequences.of(model).grids is None
