@@ -42,7 +42,7 @@ test("steps of the scale are logged ones where not all of them have pictures", (
       inFilm: { leftOut, beyond: new Map(), faulty },
       sharing: "",
       how: { scale: "channel", zeroCentred: false },
-      channels: [0],
+      order: [0],
       unit: "step",
     };
     const text = scaleNote(/** @type {any} */ (film));

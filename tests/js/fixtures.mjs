@@ -16,6 +16,8 @@ export const LAYER = {
   drawn: 8,
   samples: 1,
   transposed_stride: null,
+  shape: "",
+  unit: "channel",
   followed_by: [],
   roles: ["feature_maps"],
   activation: null,

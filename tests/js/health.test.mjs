@@ -46,6 +46,8 @@ const CONV = {
   samples: 1,
   roles: ["feature_maps"],
   transposed_stride: null,
+  shape: "",
+  unit: "channel",
   followed_by: [],
   activation: "relu",
   key: "fmapboard/conv",

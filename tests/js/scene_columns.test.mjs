@@ -4,8 +4,8 @@ import { test } from "node:test";
 import { differenceRange } from "../../src/fmapboard/plugin/static/picture/captions.js";
 import { stretched } from "../../src/fmapboard/plugin/static/picture/pixels.js";
 import {
-  columnIndex,
-  isDifference,
+  BETWEEN,
+  mapsOf,
   otherColumn,
   partName,
   parts,
@@ -16,6 +16,8 @@ import { START } from "../../src/fmapboard/plugin/static/model/state.js";
 import { LAYER } from "./fixtures.mjs";
 
 /** @typedef {import("../../src/fmapboard/plugin/static/model/model.js").SceneColumn} SceneColumn */
+
+const [A, B] = [mapsOf(0), mapsOf(1)];
 
 /** @param {number[]|null} peak of the difference @returns {SceneColumn} */
 function column(peak) {
@@ -34,11 +36,11 @@ function column(peak) {
 
 test("a column without a picture keeps its tile, and has no difference", () => {
   const [a, b] = [column(null), column([1, 5])];
-  assert.deepEqual(parts("both", [a, b]), ["a", "b"]);
-  assert.deepEqual(parts("difference", [a, b]), ["ab"]);
-  assert.deepEqual(parts("all", [a, b]), ["a", "b", "ab"]);
-  assert.deepEqual(parts("difference", [a, column(null)]), ["a", "b"]);
-  assert.deepEqual(parts("all", [a]), ["a"]);
+  assert.deepEqual(parts("both", [a, b]), [A, B]);
+  assert.deepEqual(parts("difference", [a, b]), [BETWEEN]);
+  assert.deepEqual(parts("all", [a, b]), [A, B, BETWEEN]);
+  assert.deepEqual(parts("difference", [a, column(null)]), [A, B]);
+  assert.deepEqual(parts("all", [a]), [A]);
 });
 
 test("a bar of differences without a finite value has no ends", () => {
@@ -56,9 +58,7 @@ test("a bar of differences without a finite value has no ends", () => {
 });
 
 test("a part names the columns that it is of", () => {
-  assert.deepEqual([columnIndex("a"), columnIndex("ab")], [0, 1]);
-  assert.deepEqual([isDifference("b"), isDifference("ab")], [false, true]);
-  assert.deepEqual([partName("b"), partName("ab")], ["B", "A − B"]);
+  assert.deepEqual([A, B, BETWEEN].map(partName), ["A", "B", "A − B"]);
 });
 
 /** @param {number} size @param {number} channels */

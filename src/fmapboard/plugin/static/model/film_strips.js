@@ -1,21 +1,23 @@
 // @ts-check
-/** The frames of a film strip: one layer at many steps, and the network's input at each. */
+/** Film strips: a scene with a column per step of a layer, and the network's input at each. */
 
 import { ROLE_NAMES, matchText } from "./compare.js";
 import { kernelPeak, kernelStep, lockedRanges, onsets } from "./film_scale.js";
+import { BLANK } from "./scene.js";
 import { LETTERS, filmChannels } from "./state.js";
+import { ranges as rangesOf } from "./value_scale.js";
 import { kindOf, runText } from "./words.js";
-import { decodeMaps, pixels, sideOf } from "../server/decode.js";
+import { decodeMaps, pictureOf, pixels, sideOf } from "../server/decode.js";
 import { decodedKernels } from "../server/kernels.js";
 import { mapsQuery } from "../server/source.js";
 import { indexOf } from "../server/steps.js";
 import * as api from "../server/api.js";
 
 /** @import {Cache} from "../server/cache.js" */
-/** @import {Entry, Pass} from "../server/server.js" */
+/** @import {Entry, Maps, Pass} from "../server/server.js" */
 /** @import {Source} from "../server/source.js" */
 /** @import {FilmColumn, Frame, InFilm, InputFrame, InputQuestion, Model} from "./model.js" */
-/** @import {Question, State, Strip} from "./model.js" */
+/** @import {Question, Side, State, Strip} from "./model.js" */
 
 const INPUT_SIDE = 256;
 
@@ -119,18 +121,18 @@ const NOTHING = { frames: [], inputs: [] };
 
 /**
  * Maps, kernels and inputs that columns need.
- * @param {Strip} strip @param {number[]} columns
+ * @param {Strip} strip @param {number[]} shown columns
  * @returns {typeof NOTHING}
  */
-function questions(strip, columns) {
-  const frames = new Map(columns.map((i) => [i, strip.question(i)]));
-  for (const i of strip.hasKernels ? columns : []) {
-    const step = kernelStep(strip.history, strip.steps[i], strip.steps);
-    const from = step === null ? -1 : strip.steps.indexOf(step);
-    if (from >= 0) frames.set(from, strip.question(from));
+function questions({ columns, steps, history, hasKernels }, shown) {
+  const frames = new Map(shown.map((i) => [i, columns[i].question]));
+  for (const i of hasKernels ? shown : []) {
+    const step = kernelStep(history, steps[i], steps);
+    const from = step === null ? -1 : steps.indexOf(step);
+    if (from >= 0) frames.set(from, columns[from].question);
   }
-  const around = new Set(columns.flatMap((i) => (i > 0 ? [i, i - 1] : [i])));
-  const inputs = [...around].map(strip.inputQuestion).filter((of) => of !== null);
+  const around = new Set(shown.flatMap((i) => (i > 0 ? [i, i - 1] : [i])));
+  const inputs = [...around].map((i) => columns[i].asked).filter((of) => of !== null);
   return { frames: [...frames.values()], inputs };
 }
 
@@ -146,6 +148,29 @@ function inTurn(lists) {
     lists.flatMap((list) => list.slice(i, i + 1)),
   ).flat();
 }
+
+/**
+ * Whether an input is that of the step before.
+ * @param {InputFrame|null|undefined} before @param {InputFrame|null|undefined} now
+ * @returns {"unknown"|"same"|"different"}
+ */
+function changed(before, now) {
+  if (!now || !before) return "unknown";
+  return now.digest === before.digest ? "same" : "different";
+}
+
+/** @param {Maps} maps without a picture @param {string} role */
+function whyNoFrame({ missing }, role) {
+  return missing.includes(role)
+    ? "TensorBoard no longer keeps this picture"
+    : "not logged at this step";
+}
+
+/** Before the size of any map is known. @type {Side} */
+const NO_SIDE = {
+  planes: { channels: 0, height: 1, width: 1, levels: new Uint8Array(0), marks: null, coarse: 1 },
+  ...{ lo: [], hi: [] },
+};
 
 /** Number of channels that have pictures. @param {FilmColumn} of */
 function drawnIn({ layer, role }) {
@@ -171,10 +196,12 @@ export class FilmSource {
     if (!columns.length) return { strips: [], notes };
     const { state } = model;
     const chosen = filmChannels(state, drawnIn(columns[0]), columns[0].history?.shown);
+    const scene = model.scene?.kind === "maps" ? model.scene : null;
     const strips = [];
     for (const of of columns) {
       if (chosen.some((each) => each < drawnIn(of))) {
-        strips.push(this.strip(of, columns, chosen, state));
+        const near = scene?.question.key === of.layer.key ? scene.a : NO_SIDE;
+        strips.push(this.strip(of, columns, chosen, state, near));
       } else notes.push(`${of.letter}: only channels 0 to ${drawnIn(of) - 1} are drawn.`);
     }
     return { strips, notes };
@@ -182,10 +209,10 @@ export class FilmSource {
 
   /**
    * @param {FilmColumn} of @param {FilmColumn[]} columns @param {number[]} chosen channels
-   * @param {State} state
+   * @param {State} state @param {Side} near maps of the layer that are known, for their size
    */
-  strip(of, columns, chosen, state) {
-    const channels = chosen.filter((channel) => channel < drawnIn(of));
+  strip(of, columns, chosen, state, near) {
+    const order = chosen.filter((channel) => channel < drawnIn(of));
     const { run, layer, role, sample, history } = of;
     const isKernels = role === "kernels";
     const how = { scale: state.scale, zeroCentred: state.colours === "signed" };
@@ -201,25 +228,44 @@ export class FilmSource {
     const series = listed?.inputs.find(
       (each) => each.name === layer.name && each.sample === sample,
     );
-    const [worst] = onsets(history, role, channels);
+    const [worst] = onsets(history, role, order);
     const at = new Map(series?.steps.map((step, i) => [step, i]));
     const { key, steps, wall_times: times } = layer;
-    const asked = { run, key, role, sample };
-    const question = (/** @type {number} */ i) => ({ ...asked, step: steps[i], ts: times[i] });
-    const inputQuestion = (/** @type {number} */ i) => {
-      const place = at.get(steps[i]);
-      if (!series || place === undefined) return null;
-      return { run, name: series.name, sample, step: steps[i], ts: series.wall_times[place] };
-    };
-    const input = (/** @type {number} */ i) => {
-      const asked = inputQuestion(i);
+    /** @type {InputFrame|null|undefined} */
+    let before;
+    const frames = steps.map((step, i) => {
+      const question = { run, key, role, sample, step, ts: times[i] };
+      const place = at.get(step);
+      const asked =
+        series && place !== undefined
+          ? { run, name: series.name, sample, step, ts: series.wall_times[place] }
+          : null;
+      const entry = /** @type {Entry<Frame>|undefined} */ (this.cache.peek(keyOf(question)));
+      const { maps = null, side = null, kernels = null } = entry?.value ?? {};
       const known = asked && this.cache.peek(keyOf(asked));
-      return asked && /** @type {InputFrame|undefined} */ (known?.value);
-    };
-    const frame = (/** @type {number} */ i) =>
-      /** @type {Entry<Frame>|undefined} */ (this.cache.peek(keyOf(question(i))));
+      /** Null if it is not stored, undefined before it is loaded. */
+      const input = asked && /** @type {InputFrame|undefined} */ (known?.value);
+      const change = i ? changed(before, input) : "first";
+      before = input;
+      const why = entry?.error
+        ? `cannot be loaded: ${entry.error.message}`
+        : maps && !side
+          ? whyNoFrame(maps, role)
+          : "";
+      const shown = { question, maps, side, difference: null, history: null, why, note: "" };
+      return { ...{ letter: of.letter, ...shown }, kernels, asked, input, change };
+    });
+    const [known] = frames.filter(({ side }) => side);
+    const drawn = known?.maps ? pictureOf(known.maps, role) : null;
+    const picture = drawn?.role === "kernels" ? null : drawn;
     return {
-      ...{ of, layer, role, channels, isLocked, how },
+      ...{ ...BLANK, kind: /** @type {const} */ ("film"), order, columns: frames, picture },
+      rows: picture?.layout === "rows",
+      a: known?.side ?? near,
+      columnRanges: frames.map(({ side }) =>
+        side ? (locked?.ranges ?? rangesOf(side.planes.channels, [side], how)) : BLANK.ranges,
+      ),
+      ...{ of, layer, role, isLocked, how },
       /** The scale of all steps, null if each step has its own. */
       locked: locked?.ranges ?? null,
       /**
@@ -246,19 +292,6 @@ export class FilmSource {
       hasInput: Boolean(series),
       hasMaps: !isKernels,
       hasKernels: WITH_KERNELS.has(role) && Boolean(history?.kernels?.length),
-      question,
-      inputQuestion,
-      input,
-      frame: (/** @type {number} */ i) => frame(i)?.value,
-      error: (/** @type {number} */ i) => frame(i)?.error ?? undefined,
-      kernelFrame: (/** @type {number} */ step) => frame(indexOf(steps, step))?.value,
-      /** @returns {"first"|"unknown"|"same"|"different"} */
-      change: (/** @type {number} */ i) => {
-        if (i === 0) return "first";
-        const [now, before] = [input(i), input(i - 1)];
-        if (!now || !before) return "unknown";
-        return now.digest === before.digest ? "same" : "different";
-      },
     };
   }
 

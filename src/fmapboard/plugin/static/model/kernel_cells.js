@@ -8,7 +8,7 @@ import { channelsOf, placeOf, planeOf } from "../server/kernels.js";
 import { badMark } from "../server/palettes.js";
 
 /** @import {Kernels} from "../server/server.js" */
-/** @import {Arranged, GridScene, KernelsScene, Side} from "./model.js" */
+/** @import {AnyScene, Arranged, GridScene, KernelsScene, Side} from "./model.js" */
 
 /**
  * Cells of a matrix, the outputs and inputs with the largest norms first, or of a list.
@@ -93,7 +93,7 @@ export function cellOf(scene, channel) {
   return scene.order.findIndex((each) => channelIn(scene, each) === channel);
 }
 
-/** Planes of a cell. @param {GridScene} scene @param {number} plane its first one */
+/** Planes of a cell. @param {AnyScene} scene @param {number} plane its first one */
 export function planesIn(scene, plane) {
   return scene.kind === "kernels" && scene.arranged.isColour
     ? [plane, plane + 1, plane + 2]

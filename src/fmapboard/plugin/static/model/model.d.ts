@@ -196,8 +196,8 @@ export type RunVerdict = Pick<Line, "name" | "label" | "key" | "shown_at"> & {
   since: number | null;
 };
 
-/** A tile of a cell: maps of a column, or their difference. */
-export type Part = "a" | "b" | "ab";
+/** A tile of a cell: maps of a column, or their difference from those of the main one. */
+export type Part = { column: number; isDifference: boolean };
 
 /** `why` there is nothing; `history` of the layer and sample if the scale is locked. */
 export type ColumnSource = {
@@ -237,6 +237,8 @@ export type MapsScene = SceneBase & { kind: "maps"; picture: MapsPicture; a: Sid
 export type KernelsScene = SceneBase & { kind: "kernels"; a: Kernels; arranged: Arranged };
 
 export type GridScene = MapsScene | KernelsScene;
+
+export type AnyScene = GridScene | Strip;
 
 export type EmptyScene = SceneBase & { kind: "none" };
 

@@ -19,27 +19,19 @@ import { indexOf } from "../server/steps.js";
 /** @import {Placed, Question, Ranges, Scale, Scene, SceneBase, SceneColumn} from "./model.js" */
 /** @import {ShownTiles, Side, Sorting, State, StateMark} from "./model.js" */
 
-/** @type {readonly Part[]} */
-const MAPS = Object.freeze(["a", "b"]);
+/** The maps of a column, 0 for the main one. @param {number} column @returns {Part} */
+export const mapsOf = (column) => ({ column, isDifference: false });
 
-/** Index of the column of a part, 0 for the main one. @param {Part} part */
-export function columnIndex(part) {
-  return MAPS.indexOf(/** @type {Part} */ (part.slice(-1)));
-}
+export const MAIN = mapsOf(0);
+/** @type {Part} */
+export const BETWEEN = Object.freeze({ column: 1, isDifference: true });
 
 /** @param {Part} part */
-export function isDifference(part) {
-  return part.length === 2;
-}
-
-/** The maps of a part's column. @param {{columns: SceneColumn[]}} scene @param {Part} part */
-export function columnOf(scene, part) {
-  return scene.columns[columnIndex(part)];
-}
+export const isDifference = (part) => part.isDifference;
 
 /** Name of a part, with the letters of its columns. @param {Part} part */
 export function partName(part) {
-  return isDifference(part) ? "A − B" : part.toUpperCase();
+  return part.isDifference ? "A − B" : LETTERS[part.column];
 }
 
 /** @param {ColumnSource} of @param {Side} a the main column's maps, or kernels */
@@ -100,11 +92,9 @@ export function whyNot(maps, question) {
  * @param {ShownTiles} show @param {SceneColumn[]} columns
  */
 export function parts(show, columns) {
-  const maps = MAPS.slice(0, columns.length);
+  const maps = columns.map((_, i) => mapsOf(i));
   if (show === "both" || !columns[1]?.difference) return maps;
-  /** @type {Part[]} */
-  const difference = ["ab"];
-  return show === "difference" ? difference : [...maps, ...difference];
+  return show === "difference" ? [BETWEEN] : [...maps, BETWEEN];
 }
 
 // Computes everything that a picture of one layer needs, before anything is drawn.
@@ -124,7 +114,7 @@ export const BLANK = {
   channels: 0,
   order: /** @type {number[]} */ ([]), // channels, or planes of kernels, as they are drawn
   sorting: /** @type {Sorting} */ ({ order: [], texts: null, meaning: "", why: "" }),
-  parts: /** @type {Part[]} */ (["a"]), // of a cell
+  parts: [MAIN], // of a cell
 };
 
 /**

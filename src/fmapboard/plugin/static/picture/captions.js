@@ -2,13 +2,13 @@
 /** What captions and colour bars say: values, ranges and faults of channels. */
 
 import { measured, planesIn, position } from "../model/kernel_cells.js";
-import { columnOf, flags, isDifference, loudest } from "../model/scene.js";
+import { flags, loudest } from "../model/scene.js";
 import { inWordsOf, short, ticks } from "../model/words.js";
 import { once } from "../server/cache.js";
 import { valueAt } from "../server/decode.js";
 import { LEGEND, badMark } from "../server/palettes.js";
 
-/** @import {GridScene, MapsScene, Part} from "../model/model.js" */
+/** @import {AnyScene, MapsScene, Part} from "../model/model.js" */
 /** @import {Side} from "../model/model.js" */
 /** @import {Maps} from "../server/server.js" */
 
@@ -32,10 +32,10 @@ export function valueText({ value, unit, mark }) {
   return `${short(value, 4)}${unit > 0 ? ` ± ${short(unit, 2)}` : ""}${name ? ` (${name})` : ""}`;
 }
 
-/** A position in a tile, in words. @param {GridScene} scene @param {number} y @param {number} x */
+/** A position in a tile, in words. @param {AnyScene} scene @param {number} y @param {number} x */
 export function placeText(scene, y, x) {
   if (scene.kind === "kernels") return position(scene.a, y, x);
-  return positionText(scene.rows, scene.picture.block, y, x);
+  return positionText(scene.rows, scene.picture?.block ?? 1, y, x);
 }
 
 /**
@@ -76,26 +76,26 @@ export function differenceRange({ columns, differenceRanges: { lo, hi } }, chann
 
 /**
  * Range of a tile; of a difference, its peak.
- * @param {GridScene} scene @param {Part} part @param {number} channel
+ * @param {AnyScene} scene @param {Part} part @param {number} channel
  */
-export function rangeText(scene, part, channel) {
-  const { side, difference, maps, question } = columnOf(scene, part);
+export function rangeText(scene, part, channel, digits = 2) {
+  const { side, difference, maps, question } = scene.columns[part.column];
   const planes = planesIn(scene, channel);
-  if (isDifference(part)) {
+  if (part.isDifference) {
     if (!difference) return "";
     const peak = Math.max(...planes.map((each) => difference.peak[each]));
-    return Number.isNaN(peak) ? "no finite value" : `Δ ±${short(peak, 2)}`;
+    return Number.isNaN(peak) ? "no finite value" : `Δ ±${short(peak, digits)}`;
   }
   if (scene.kind === "kernels") {
     const { lo, hi } = measured(side ?? scene.a, planes);
-    return `${short(lo, 2)}…${short(hi, 2)}`;
+    return `${short(lo, digits)}…${short(hi, digits)}`;
   }
   if (maps && question && !anyFinite(maps, question.role, channel)) return "no finite value";
   const ends = ["minimum", "maximum"].map((name) => maps?.arrays[`${question?.role}.${name}`]);
   if (ends.every((of) => of?.values[channel] === 0)) return "0"; // it has no scale
   if (!side) return "";
   const [lo, hi] = valueRange(side, channel);
-  return `${short(lo, 2)}…${short(hi, 2)}`;
+  return `${short(lo, digits)}…${short(hi, digits)}`;
 }
 
 /**
@@ -118,11 +118,11 @@ export function valueRange({ planes, lo, hi }, channel) {
 
 /**
  * The most severe fault of a tile's channel.
- * @param {GridScene} scene @param {Part} part @param {number} channel
+ * @param {AnyScene} scene @param {Part} part @param {number} channel
  */
 export function faultOf(scene, part, channel) {
-  if (isDifference(part)) return null;
-  const { maps, question, side } = columnOf(scene, part);
+  if (part.isDifference) return null;
+  const { maps, question, side } = scene.columns[part.column];
   return maps && question && side ? loudest(flags(maps, question.role, channel)) : null;
 }
 

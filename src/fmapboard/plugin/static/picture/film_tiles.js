@@ -2,18 +2,18 @@
 /** What a film strip shows: inputs, maps and kernels of each step, and the scales at the left. */
 
 import { faultAt, isBeyond, kernelStep, scaleWords } from "../model/film_scale.js";
-import { flags, loudest } from "../model/scene.js";
-import { ranges as rangesOf } from "../model/value_scale.js";
+import { mapsOf } from "../model/scene.js";
 import { labelOf, short } from "../model/words.js";
 import { pictureOf } from "../server/decode.js";
 import { kernelsOf } from "../server/kernels.js";
 import { css, ramp } from "../server/palettes.js";
 import { cutStart } from "./canvas.js";
+import { faultOf, rangeText } from "./captions.js";
 import { FILM_CAPTION, FILM_HEADING, visibleSteps } from "./layouts.js";
 import { BELOW, LINE, badge, cellLines, label, paint, wrapped } from "./painter.js";
-import { colours, kernelPixels, mapPixels, shrunkRow, tileCanvas } from "./pixels.js";
+import { kernelPixels, pixelsOf, shrunkRow, tileCanvas } from "./pixels.js";
 
-/** @import {Strip} from "../model/model.js" */
+/** @import {Side, Strip} from "../model/model.js" */
 /** @import {Kernels} from "../server/server.js" */
 /** @import {FilmLayout, Fixed, Look, Tile, Where} from "./picture.js" */
 
@@ -27,8 +27,7 @@ const RAMP = 126;
  * @param {Strip} film @param {number} i @param {number} channel
  */
 export function faultOfFrame(film, i, channel) {
-  const frame = film.frame(i);
-  const exact = frame ? loudest(flags(frame.maps, film.role, channel)) : null;
+  const exact = faultOf(film, mapsOf(i), channel);
   return exact ?? faultAt(film.history, film.role, film.steps[i], channel);
 }
 
@@ -36,18 +35,10 @@ export function faultOfFrame(film, i, channel) {
  * Why a frame shows no map; "" if it does, or is loading.
  * @param {Strip} film @param {number} i @param {number} channel
  */
-export function whyNoFrame(film, i, channel) {
-  const error = film.error(i);
-  if (error) return `cannot be loaded: ${error.message}`;
-  const frame = film.frame(i);
-  if (!frame) return "";
-  if (frame.side) {
-    const { channels } = frame.side.planes;
-    return channel < channels ? "" : `only channels 0 to ${channels - 1} are drawn at this step`;
-  }
-  return frame.maps.missing.includes(film.role)
-    ? "TensorBoard no longer keeps this picture"
-    : "not logged at this step";
+export function whyNoFrame({ columns }, i, channel) {
+  const { side, why } = columns[i];
+  const last = (side?.planes.channels ?? Infinity) - 1;
+  return channel > last ? `only channels 0 to ${last} are drawn at this step` : why;
 }
 
 /**
@@ -61,7 +52,7 @@ export function paintFilm(context, film, of, where, look) {
   const steps = visibleSteps(of, where);
   const wide = of.cellWidth - 8;
   const isWrapped = of.bands > 1;
-  const isMixed = film.unit !== "image" && film.steps.some((_, i) => film.change(i) === "same");
+  const isMixed = film.unit !== "image" && film.columns.some(({ change }) => change === "same");
   const bandTop = (/** @type {number} */ i) =>
     Math.floor(i / of.columns) * of.bandHeight - where.top;
   const leftOf = (/** @type {number} */ i) => of.left + (i % of.columns) * of.cellWidth - scrolled;
@@ -69,7 +60,7 @@ export function paintFilm(context, film, of, where, look) {
 
   /** The network's input of a step. @param {number} i @returns {Tile[]} */
   function input(i) {
-    const found = film.input(i);
+    const { input: found, change } = film.columns[i];
     const place = { left: leftOf(i), top: bandTop(i) + of.inputTop };
     const room = { ...place, width: wide, height: 3 * LINE };
     const { left, top } = place;
@@ -82,7 +73,7 @@ export function paintFilm(context, film, of, where, look) {
     const box = { ...place, ...fitted(picture, Math.max(of.tileWidth, 40), of.inputHeight) };
     const tile = { box, image: picture, isSmooth: box.width < picture.width };
     // What holds of each frame is said above.
-    if (!isMixed || film.change(i) !== "different") return [tile];
+    if (!isMixed || change !== "different") return [tile];
     const y = top + of.inputHeight + 3;
     const text = { text: "≠", x: left, y, colour: look.second, width: wide };
     return [{ ...tile, lines: [{ colour: look.second, thick: 2 }], texts: [text] }];
@@ -97,7 +88,7 @@ export function paintFilm(context, film, of, where, look) {
     if (from !== null && from !== film.steps[i] && i > 0) {
       return { box: { ...place, width: 0, height: 0 } };
     }
-    const block = kernelAt(film, i, film.channels[row]);
+    const block = kernelAt(film, i, film.order[row]);
     if (typeof block === "string") {
       const room = { left, top: top + 2, width: wide, height: of.kernelHeight };
       return { box: room, texts: wrapped(context, block || "loading", room, look.muted) };
@@ -117,9 +108,9 @@ export function paintFilm(context, film, of, where, look) {
    * @returns {Tile}
    */
   function map(i, row) {
-    const channel = film.channels[row];
+    const channel = film.order[row];
     const [fault, why] = [faultOfFrame(film, i, channel), whyNoFrame(film, i, channel)];
-    const side = film.frame(i)?.side;
+    const { side } = film.columns[i];
     const size = { width: of.tileWidth, height: of.tileHeight };
     const box = { left: leftOf(i), top: bandTop(i) + rowTop(row), ...size };
     const isCurrent = i === film.current;
@@ -134,10 +125,14 @@ export function paintFilm(context, film, of, where, look) {
       return { box, fault, ...said, lines: [edge, ...lines] };
     }
     const over = { fault, lines, point: film.point, map: side.planes };
-    const tile = { box, ...over, ...frame(film, i, channel, of, look) };
+    const tile = {
+      box,
+      ...over,
+      ...sizedTo(of, pixelsOf(film, mapsOf(i), channel, look.palette), side, channel),
+    };
     if (fault) return { ...tile, ...badge(context, fault, under, look, [], true) };
     const isFar = isBeyond(film, side, channel);
-    const range = `${short(side.lo[channel], 2)}…${short(side.hi[channel], 2)}`;
+    const range = rangeText(film, mapsOf(i), channel);
     const fitting = (isFar ? ["▲ beyond scale", "▲ beyond"] : [range]).find(
       (each) => context.measureText(each).width <= wide * 1.2,
     );
@@ -148,7 +143,7 @@ export function paintFilm(context, film, of, where, look) {
 
   const tiles = steps.flatMap((i) => [
     ...(of.inputHeight ? input(i) : []),
-    ...film.channels.flatMap((_, row) => [
+    ...film.order.flatMap((_, row) => [
       ...(of.kernelHeight ? [kernel(i, row)] : []),
       ...(of.tileHeight ? [map(i, row)] : []),
     ]),
@@ -179,22 +174,16 @@ export function paintFilm(context, film, of, where, look) {
 }
 
 /**
- * Pixels of a map, shrunk if it is wider than its tile.
- * @param {Strip} film @param {number} i @param {number} channel @param {FilmLayout} of
- * @param {Look} look
+ * The pixels of a map at the size of a tile, fewer if they are wider.
+ * @param {FilmLayout} of @param {{pixels: Uint32Array, width: number}} map @param {Side} side
+ * @param {number} channel
  */
-function frame(film, i, channel, of, look) {
-  const side = film.frame(i)?.side;
-  if (!side || channel >= side.planes.channels) return {};
-  const ranges = film.locked ?? rangesOf(side.planes.channels, [side], film.how);
-  const range = /** @type {const} */ ([ranges.lo[channel], ranges.hi[channel]]);
-  const whole = mapPixels(side, channel, range, colours(look.palette));
-  const { width: all, marks } = side.planes;
-  const size = { across: Math.max(1, of.factor), down: of.factorDown };
-  if (of.factor >= 1) return { ...size, pixels: whole, width: all };
-  const width = Math.max(1, Math.round(all * of.factor));
-  const own = marks?.subarray(channel * all, (channel + 1) * all) ?? null;
-  return { ...size, pixels: shrunkRow(whole, width, own), width };
+function sizedTo({ factor, factorDown: down }, map, { planes: { marks } }, channel) {
+  const size = { across: Math.max(1, factor), down };
+  if (factor >= 1) return { ...size, ...map };
+  const width = Math.max(1, Math.round(map.width * factor));
+  const own = marks?.subarray(channel * map.width, (channel + 1) * map.width) ?? null;
+  return { ...size, pixels: shrunkRow(map.pixels, width, own), width };
 }
 
 /**
@@ -230,7 +219,7 @@ function gutter(context, film, of, up, look) {
     });
   if (of.inputHeight) write("input", up + of.inputTop + 2, true);
   const peak = short(film.kernelPeak, 2);
-  film.channels.forEach((channel, row) => {
+  film.order.forEach((channel, row) => {
     const top = up + of.top + row * of.cellHeight;
     write(`channel ${channel}`, top, true);
     if (of.tileHeight) {
@@ -281,19 +270,18 @@ function heading(context, film, of, steps, leftOf, top, where, look) {
 export function kernelAt(film, i, channel) {
   const step = kernelStep(film.history, film.steps[i], film.steps);
   if (step === null) return "no kernel stored up to this step";
-  const frame = film.kernelFrame(step);
-  if (!frame) return "";
-  if (!pictureOf(frame.maps, "kernels")) return "no kernel is stored";
-  if (frame.maps.missing.includes("kernels")) return "TensorBoard no longer keeps this kernel";
-  if (!frame.kernels) return "the picture does not fit its record";
-  return kernelBlock(frame.kernels, channel, film.kernelPeak || frame.kernels.peak);
+  const { maps, kernels } = film.columns[film.steps.indexOf(step)];
+  if (!maps) return "";
+  if (!pictureOf(maps, "kernels")) return "no kernel is stored";
+  if (maps.missing.includes("kernels")) return "TensorBoard no longer keeps this kernel";
+  if (!kernels) return "the picture does not fit its record";
+  return kernelBlock(kernels, channel, film.kernelPeak || kernels.peak);
 }
 
 /** Palette of the kernels that have been loaded; "" before. @param {Strip} film */
-export function kernelPalette({ history, kernelFrame }) {
-  const frames = (history?.kernels ?? []).map(({ step }) => kernelFrame(step));
-  const known = frames.find((frame) => frame && pictureOf(frame.maps, "kernels"));
-  return (known && pictureOf(known.maps, "kernels")?.palette) ?? "";
+export function kernelPalette({ columns }) {
+  const known = columns.flatMap(({ maps }) => (maps && pictureOf(maps, "kernels")) ?? []);
+  return known[0]?.palette ?? "";
 }
 
 /**

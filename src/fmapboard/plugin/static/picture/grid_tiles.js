@@ -5,7 +5,7 @@
  */
 
 import { channelIn } from "../model/kernel_cells.js";
-import { columnOf, flags, isDifference, loudest, partName } from "../model/scene.js";
+import { flags, loudest, partName } from "../model/scene.js";
 import { short, ticks } from "../model/words.js";
 import { channelsOf, placeOf } from "../server/kernels.js";
 import { outline, write } from "./canvas.js";
@@ -23,8 +23,8 @@ import { pixelsOf } from "./pixels.js";
  * @param {GridScene} scene @param {Part} part
  */
 export function isDrawn(scene, part) {
-  const { side, difference } = columnOf(scene, part);
-  return Boolean(isDifference(part) ? difference : side);
+  const { side, difference } = scene.columns[part.column];
+  return Boolean(part.isDifference ? difference : side);
 }
 
 /** Widths of a fault's mark and of a channel's number at a row, CSS px. */

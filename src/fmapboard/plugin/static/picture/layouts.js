@@ -4,9 +4,9 @@
  * whole number of device pixels.
  */
 
-/** @import {GridScene} from "../model/model.js" */
-/** @import {FilmLayout, FilmRequest, Layout, LayoutRequest, SheetLayout} from "./picture.js" */
-/** @import {Window} from "./picture.js" */
+/** @import {GridScene, Strip} from "../model/model.js" */
+/** @import {FilmLayout, FilmRequest, Layout, LayoutRequest, ScreenRequest} from "./picture.js" */
+/** @import {SheetLayout, Window} from "./picture.js" */
 
 export const GAP = 8;
 export const CAPTION = 18;
@@ -267,6 +267,18 @@ const LEAST_WHOLE = 80;
 /** Rows of a sequence are this wide and high. */
 const ROW_WIDTH = 224;
 const SEQUENCE_HEIGHT = 28;
+
+/**
+ * Positions of what a strip shows, as far as the size of its maps is known.
+ * @param {Strip} of @param {ScreenRequest} request
+ */
+export function stripLayout({ a, order, columns, hasInput, hasMaps, hasKernels }, request) {
+  const { height, width } = a.planes;
+  return filmLayout({
+    ...{ ...request, hasInput, hasMaps, hasKernels, mapHeight: height, mapWidth: width },
+    ...{ count: columns.length, rows: order.length, isSequence: height === 1 && width > 1 },
+  });
+}
 
 /** @param {FilmRequest} request @returns {FilmLayout} */
 export function filmLayout(request) {

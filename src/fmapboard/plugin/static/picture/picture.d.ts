@@ -106,6 +106,11 @@ export type FilmRequest = {
   hasKernels: boolean;
 };
 
+export type ScreenRequest = Pick<
+  FilmRequest,
+  "tile" | "windowWidth" | "windowHeight" | "ratio" | "wraps"
+>;
+
 /** A line per channel, a column per step; below 1, `factor` shrinks the map. */
 export type FilmLayout = ReturnType<typeof import("./layouts.js").film>;
 

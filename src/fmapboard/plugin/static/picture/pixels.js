@@ -1,7 +1,6 @@
 // @ts-check
 /** Turns levels, marks and differences into pixels without any interpolation, and paints tiles. */
 
-import { columnIndex, columnOf, isDifference } from "../model/scene.js";
 import { levelColours, place } from "../model/value_scale.js";
 import { theme } from "./canvas.js";
 import { once } from "../server/cache.js";
@@ -16,7 +15,7 @@ import {
   rgbOf,
 } from "../server/palettes.js";
 
-/** @import {Difference, GridScene, Part, Side} from "../model/model.js" */
+/** @import {AnyScene, Difference, Part, Side} from "../model/model.js" */
 /** @import {Planes} from "../server/server.js" */
 /** @import {Tile} from "./picture.js" */
 
@@ -63,14 +62,14 @@ function differencePixels({ height, width, values, marks }, channel, [lo, hi], r
 
 /**
  * Pixels of a tile.
- * @param {GridScene} scene @param {Part} part @param {number} channel @param {string} palette of
- *   maps
+ * @param {AnyScene} scene @param {Part} part @param {number} channel
+ * @param {string} palette of maps
  */
 export function pixelsOf(scene, part, channel, palette) {
-  const { side, difference } = columnOf(scene, part);
+  const { side, difference } = scene.columns[part.column];
   const { height, width } = scene.a.planes;
-  const isBetween = isDifference(part);
-  const { lo, hi } = isBetween ? scene.differenceRanges : scene.columnRanges[columnIndex(part)];
+  const isBetween = part.isDifference;
+  const { lo, hi } = isBetween ? scene.differenceRanges : scene.columnRanges[part.column];
   /** @param {number} c @param {Uint32Array} ramp */
   const of = (c, ramp) => {
     const range = /** @type {const} */ ([lo[c], hi[c]]);

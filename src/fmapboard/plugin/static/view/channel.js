@@ -5,7 +5,7 @@ import * as plots from "../chart/plot.js";
 import { origin, sideName } from "../model/compare.js";
 import { spanOf } from "../model/look.js";
 import { cropsOf } from "../model/patches.js";
-import { columnIndex, flags, isDifference, partName } from "../model/scene.js";
+import { BETWEEN, flags, isDifference, mapsOf, partName } from "../model/scene.js";
 import { explanation } from "../model/terms.js";
 import { drawnOf } from "../model/value_scale.js";
 import { deadWord, kindOf, short, whole } from "../model/words.js";
@@ -45,10 +45,8 @@ export function Channel({ app, model }) {
     `;
   }
   const of = { app, model, scene, channel };
-  const all = /** @type {Part[]} */ (["a", "b", "ab"]);
-  const parts = all.filter((part) =>
-    isDifference(part) ? scene.parts.includes(part) : columnIndex(part) < scene.columns.length,
-  );
+  const parts = scene.columns.map((_, i) => mapsOf(i));
+  if (scene.parts.some(isDifference)) parts.push(BETWEEN);
   return html`
     <section class="channel open" aria-label="Channel">
       <${ChannelHead} app=${app} name=${`Channel ${channel}`}>
@@ -57,7 +55,10 @@ export function Channel({ app, model }) {
       <//>
       <div class="channel-body">
         <div class="pictures">
-          ${parts.map((part) => html`<${ChannelPicture} key=${part} part=${part} ...${of} />`)}
+          ${parts.map(
+            (part) => html`<${ChannelPicture} key=${partName(part)}
+            part=${part} ...${of} />`,
+          )}
         </div>
         ${scene.rows && html`<${Profile} colours=${ofColumns(scene, model.runs)} ...${of} />`}
         ${
@@ -324,7 +325,7 @@ const INPUTS = /** @type {Record<string, string>} */ ({
 export function ChannelPicture({ app, model, scene, channel, part }) {
   const [pointer, point] = useState(/** @type {Point|null} */ (null));
   const { state, sides } = model;
-  const i = columnIndex(part);
+  const { column: i, isDifference: isBetween } = part;
   const several = scene.columns.length > 1;
   if (!isDrawn(scene, part)) {
     const said = `${partName(part)}: no picture`;
@@ -332,7 +333,7 @@ export function ChannelPicture({ app, model, scene, channel, part }) {
   }
   const { planes } = scene.a;
   const own = i ? sides?.each[i]?.input : model.input;
-  const input = isDifference(part) || state.overlay === 0 || scene.rows ? null : (own ?? null);
+  const input = isBetween || state.overlay === 0 || scene.rows ? null : (own ?? null);
   const { side, question } = scene.columns[i];
   const paint = (/** @type {HTMLCanvasElement} */ canvas) => {
     const figure = /** @type {HTMLElement} */ (canvas.parentElement);
@@ -364,11 +365,11 @@ export function ChannelPicture({ app, model, scene, channel, part }) {
     value = `${placeText(scene, y, x)}: ${reading(scene, part, channel, y, x)}`;
   }
   const all = scene.columns.map((each) => each.question);
-  const text = isDifference(part)
+  const text = isBetween
     ? `Difference${INPUTS[sides?.each[i]?.inputs ?? ""] ?? ""}`
     : question && sideName(question, all);
   const title = several ? `${partName(part)}: ${text}` : "";
-  const bar = isDifference(part)
+  const bar = isBetween
     ? { range: differenceRange(scene, channel), palette: "signed", title: "difference" }
     : { range: drawnRange(scene, channel, i), palette: state.colours, title: partName(part) };
   return html`
@@ -382,7 +383,7 @@ export function ChannelPicture({ app, model, scene, channel, part }) {
         onClick=${(/** @type {Parameters<typeof placeOf>[0]} */ event) => {
           if (state.pixel || event.altKey) putPoint(app, placeOf(event));
         }} />
-      ${(isDifference(part) || scene.ownScale) && html`<${Bar} ...${bar} />`}
+      ${(isBetween || scene.ownScale) && html`<${Bar} ...${bar} />`}
     </figure>
   `;
 }

@@ -4,25 +4,24 @@
 import { layerText } from "../model/compare.js";
 import { FilmSource } from "../model/film_strips.js";
 import { FAR, isBeyond, keptUnit, onsets, stepsOf } from "../model/film_scale.js";
+import { mapsOf } from "../model/scene.js";
 import { moved } from "../model/state.js";
 import { counted, deadWord, short, stepText, wordOf } from "../model/words.js";
 import { theme } from "../picture/canvas.js";
-import { positionText, valueText } from "../picture/captions.js";
+import { placeText, rangeText } from "../picture/captions.js";
 import * as picture from "../picture/film_tiles.js";
 import * as layouts from "../picture/layouts.js";
-import { pictureOf, valueAt } from "../server/decode.js";
-import { badMark } from "../server/palettes.js";
 import { indexOf, keptFrom } from "../server/steps.js";
 import { html, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact_htm.js";
 import { reveal } from "./controls.js";
+import { reading } from "./grid.js";
 import { useScrolled } from "./hooks.js";
 import { saveFilm } from "./save.js";
 
 /** @import {App} from "../app.js" */
 /** @import {Model, Onset, Strip} from "../model/model.js" */
 /** @import {FilmLayout} from "../picture/picture.js" */
-/** @import {MapsPicture} from "../server/server.js" */
-/** @import {PaneActs, ScreenRequest, Scrolled, Steps} from "./view.js" */
+/** @import {PaneActs, Scrolled, Steps} from "./view.js" */
 
 /** Buttons of faults that are listed. */
 const MOST_ONSETS = 8;
@@ -46,11 +45,11 @@ export function onsetText({ channel, kind, word, step, after, count }, strip) {
 }
 
 /** What is known about the inputs of the steps of a strip, in words. @param {Strip} strip */
-export function inputNote({ steps, unit, hasInput, change }) {
+export function inputNote({ columns, unit, hasInput }) {
   if (unit === "image") return "Each frame is of another image, with the same weights.";
   if (!hasInput)
     return "The network's input is not stored: whether steps saw the same input is not known.";
-  const changes = steps.map((_, i) => change(i));
+  const changes = columns.map(({ change }) => change);
   const compared = changes.filter((each) => each === "same").length;
   if (changes.includes("different")) {
     if (!compared) return "Each step has another input: changes are not the network's alone.";
@@ -60,22 +59,22 @@ export function inputNote({ steps, unit, hasInput, change }) {
     );
   }
   if (!compared) return "";
-  const rest = compared === steps.length - 1 ? "" : " loaded so far";
+  const rest = compared === columns.length - 1 ? "" : " loaded so far";
   return `Same input at all ${compared + 1} steps${rest}: changes are the network's.`;
 }
 
 /** The scale of the frames, in words. @param {Strip} strip */
 export function scaleNote(strip) {
-  const { hasMaps, isLocked, locked, how, channels, inFilm, sharing, unit } = strip;
+  const { hasMaps, isLocked, locked, how, order, inFilm, sharing, unit } = strip;
   const isLayer = how.scale === "layer";
   if (!isLocked) return `Each ${unit} has its own scale: colours do not compare between ${unit}s.`;
   if (hasMaps && !locked)
     return `The scale of all ${unit}s is not known: each ${unit} has its own.`;
-  const ranges = channels.slice(0, isLayer ? 1 : undefined).map((channel) => {
+  const ranges = order.slice(0, isLayer ? 1 : undefined).map((channel) => {
     const name = isLayer ? "whole layer" : `channel ${channel}`;
     return locked ? `${name} ${short(locked.lo[channel])} … ${short(locked.hi[channel])}` : "";
   });
-  const far = channels.reduce((most, each) => Math.max(most, inFilm.beyond.get(each) ?? 0), 0);
+  const far = order.reduce((most, each) => Math.max(most, inFilm.beyond.get(each) ?? 0), 0);
   const leftOut = [
     strip.leftOut && hasMaps ? `${counted(strip.leftOut, unit)} with large values` : "",
     inFilm.faulty.size ? `frames that are ${deadWord()} or not finite` : "",
@@ -102,7 +101,7 @@ function FilmBar({ app, strips, missing, why }) {
   const { layer, steps, of } = strip;
   const known = strips.filter(({ history, role }) => history && role !== "kernels");
   const found = known.flatMap((each) =>
-    onsets(each.history, each.role, each.channels).map((onset) => ({ each, onset })),
+    onsets(each.history, each.role, each.order).map((onset) => ({ each, onset })),
   );
   const more = found.length - MOST_ONSETS;
   const kept = known.map((each) => `${stepsOf(each)} ${keptUnit(each)}s`).join(" and ");
@@ -148,43 +147,21 @@ function FilmBar({ app, strips, missing, why }) {
 export function describe(strip, i, channel, place) {
   const name = `channel ${channel}`;
   if (!strip.hasMaps) return name;
-  const why = picture.whyNoFrame(strip, i, channel);
-  if (why) return `${name}: ${why}`;
-  const frame = strip.frame(i);
+  const none = picture.whyNoFrame(strip, i, channel);
+  if (none) return `${name}: ${none}`;
+  const { side } = strip.columns[i];
   const word = picture.faultOfFrame(strip, i, channel)?.word ?? "";
-  if (!frame?.side) return `${name}: loading${word && ` · ${word}`}`;
-  const { planes, lo, hi } = frame.side;
-  const far = isBeyond(strip, frame.side, channel) ? "beyond the scale" : "";
-  const size = planes.height * planes.width;
-  const own = planes.marks?.subarray(channel * size, (channel + 1) * size);
-  const isFinite = !own?.every((_, i) => badMark(own, i));
-  const range = isFinite ? `${short(lo[channel])}…${short(hi[channel])}` : "";
-  if (!place) return [name, range, word, far].filter(Boolean).join(" · ");
-  const [y, x] = [Math.floor(place.v * planes.height), Math.floor(place.u * planes.width)];
-  const { block, layout } = /** @type {MapsPicture} */ (pictureOf(frame.maps, strip.role));
-  const at = positionText(layout === "rows", block, y, x);
-  const said = valueText(valueAt(frame.side, channel, y, x));
-  return [name, at, said, far].filter(Boolean).join(" · ");
-}
-
-/**
- * Layout of a strip, as far as the size of its maps is known.
- * @param {Model} model @param {Strip} of @param {ScreenRequest} request
- */
-function layoutIn(model, of, request) {
-  const known = of.steps.findIndex((_, i) => of.frame(i)?.side);
-  const scene = model.scene?.kind === "maps" ? model.scene : null;
-  const near = scene?.question.key === of.layer.key ? scene.a.planes : null;
-  const planes = of.frame(known)?.side?.planes ?? near;
-  return layouts.filmLayout({
-    ...request,
-    ...{ hasInput: of.hasInput, hasMaps: of.hasMaps, hasKernels: of.hasKernels },
-    count: of.steps.length,
-    rows: of.channels.length,
-    mapHeight: planes?.height ?? 1,
-    mapWidth: planes?.width ?? 1,
-    isSequence: planes?.height === 1 && planes.width > 1,
-  });
+  if (!side) return `${name}: loading${word && ` · ${word}`}`;
+  const far = isBeyond(strip, side, channel) ? "beyond the scale" : "";
+  const part = mapsOf(i);
+  if (!place)
+    return [name, rangeText(strip, part, channel, 3), word, far].filter(Boolean).join(" · ");
+  const [y, x] = [
+    Math.floor(place.v * side.planes.height),
+    Math.floor(place.u * side.planes.width),
+  ];
+  const value = reading(strip, part, channel, y, x);
+  return [name, placeText(strip, y, x), value, far].filter(Boolean).join(" · ");
 }
 
 /** The first cell of a step. @param {FilmLayout} of @param {number} step */
@@ -222,7 +199,7 @@ export function Film({ app, model }) {
     const i = at?.column ?? strip?.current ?? -1;
     if (!strip || i < 0) return;
     const { u = null, v = null, row = null } = at ?? {};
-    const channels = row === null ? strip.channels : [strip.channels[row]];
+    const channels = row === null ? strip.order : [strip.order[row]];
     const place = u !== null && v !== null ? { u, v } : null;
     const texts = channels.map((channel) => describe(strip, i, channel, place));
     const letter = strip.of.letter && `${strip.of.letter} · `;
@@ -249,9 +226,9 @@ export function Film({ app, model }) {
   }
 
   /** Shows a step in the maps. @param {Strip} strip @param {number} i @param {number|null} row */
-  function open({ channels, steps, of: { isOther } }, i, row) {
+  function open({ order, steps, of: { isOther } }, i, row) {
     const { state } = app;
-    const channel = channels[row ?? 0] ?? null;
+    const channel = order[row ?? 0] ?? null;
     const isNewest = i === steps.length - 1 && state.step === null;
     const { compare } = state;
     const there =
@@ -267,14 +244,12 @@ export function Film({ app, model }) {
       const [strip] = strips;
       if (!strip) return;
       const count = strip.hasMaps ? strip.layer.drawn : strip.layer.channels;
-      const after = moved(strip.channels, by, count);
+      const after = moved(strip.order, by, count);
       app.update({ channels: after, channel: after[0] ?? null });
     },
     save(tell) {
       if (!strips.length) return Promise.resolve("Nothing to save");
-      const layout = (/** @type {Strip} */ of, /** @type {ScreenRequest} */ how) =>
-        layoutIn(model, of, how);
-      return saveFilm(model, strips, source, layout, tell);
+      return saveFilm(model, source, tell);
     },
     /** Opens the step of the strip that has the focus. */
     enter() {
@@ -326,7 +301,7 @@ function Pane({ model, strip, wraps, acts, scrolled, pointed, open }) {
   const { scroller, layout, pointedAt, again, view } = useScrolled({
     place({ width: windowWidth, height: windowHeight, ratio }) {
       const request = { tile: model.state.tile, windowWidth, windowHeight, ratio, wraps };
-      return layoutIn(model, strip, request);
+      return layouts.stripLayout(strip, request);
     },
     paint(context, placed, where) {
       const look = { ...theme(), palette: model.state.colours };

@@ -3,7 +3,7 @@
 
 import { layerText, origin } from "../model/compare.js";
 import * as weights from "../model/kernel_cells.js";
-import { columnOf, isDifference, partName } from "../model/scene.js";
+import { partName } from "../model/scene.js";
 import { unitOf } from "../model/value_scale.js";
 import { short } from "../model/words.js";
 import { prepare, theme } from "../picture/canvas.js";
@@ -18,7 +18,7 @@ import { ChannelHead, reveal } from "./controls.js";
 import { Painted, useScrolled } from "./hooks.js";
 
 /** @import {App} from "../app.js" */
-/** @import {Difference, GridScene, KernelsScene, Model, Part} from "../model/model.js" */
+/** @import {AnyScene, Difference, GridScene, KernelsScene, Model, Part} from "../model/model.js" */
 /** @import {Kernels} from "../server/server.js" */
 /** @import {Hit} from "./view.js" */
 
@@ -130,11 +130,7 @@ function named(scene, channel, part) {
 }
 
 /** Describes a channel. @param {GridScene} scene @param {number} channel @param {Part} part */
-function spoken(
-  scene,
-  channel,
-  part = isDifference(scene.parts[0]) ? scene.parts[0] : /** @type {Part} */ ("a"),
-) {
+function spoken(scene, channel, part = scene.parts[0]) {
   const fault = faultOf(scene, part, channel);
   const range = rangeText(scene, part, channel) || "no picture";
   const [number] = scene.sorting.texts?.(channel) ?? [];
@@ -149,7 +145,7 @@ function spoken(
 function describe(scene, at) {
   const channel = scene.order[at.cell];
   const part = scene.parts[at.part];
-  const { side } = columnOf(scene, part);
+  const { side } = scene.columns[part.column];
   if (at.u === null || at.v === null || !side) return spoken(scene, channel, part);
   const y = Math.floor(at.v * side.planes.height);
   const x = Math.floor(at.u * side.planes.width);
@@ -159,12 +155,12 @@ function describe(scene, at) {
 
 /**
  * The value at a position; of an RGB kernel all three.
- * @param {GridScene} scene @param {Part} part @param {number} channel @param {number} y
+ * @param {AnyScene} scene @param {Part} part @param {number} channel @param {number} y
  * @param {number} x
  */
 export function reading(scene, part, channel, y, x) {
-  const { side, difference: between } = columnOf(scene, part);
-  const isBetween = isDifference(part);
+  const { side, difference: between } = scene.columns[part.column];
+  const isBetween = part.isDifference;
   if (!side) return "no picture";
   if (isBetween && !between) return "no difference";
   const valueOf = (/** @type {number} */ plane) => {
@@ -175,7 +171,7 @@ export function reading(scene, part, channel, y, x) {
   };
   const what = isBetween ? "difference " : "";
   const [plane, ...others] = weights.planesIn(scene, channel);
-  if (scene.kind === "maps" || !others.length) return `${what}${valueOf(plane)}`;
+  if (scene.kind !== "kernels" || !others.length) return `${what}${valueOf(plane)}`;
   const { a } = scene;
   const { output, input } = placeOf(a, plane);
   const parts = ["red", "green", "blue"].map((paint, c) => {

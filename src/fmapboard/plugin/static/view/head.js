@@ -168,7 +168,7 @@ function barsOf({ scene, state, sides }, hovered) {
   const palette = state.colours;
   const c = hovered ?? state.channel ?? scene.order[0] ?? 0;
   const whose = scene.wholeLayer ? "whole layer" : `channel ${c}`;
-  const hasMaps = !isDifference(scene.parts[0]);
+  const hasMaps = !scene.parts[0].isDifference;
   if (hasMaps && !scene.ownScale) {
     const title = `${whose}, ${drawnOf(scene, state)}`;
     bars.push({ range: drawnRange(scene, c), palette, title });

@@ -12,6 +12,7 @@ import {
   rowsOf,
   summary,
 } from "../model/run_states.js";
+import { MAIN } from "../model/scene.js";
 import { explanation } from "../model/terms.js";
 import { callName, counted, inWordsOf, kindOf, runText, stepText, wordOf } from "../model/words.js";
 import { prepare, runColour } from "../picture/canvas.js";
@@ -389,7 +390,7 @@ export function awaitedText({ unread }, { awaited, verdicts, run }) {
  *   props `of` names layer and step
  */
 function Tile({ of, press, ...tile }) {
-  const fault = faultOf(tile.scene, "a", tile.channel);
+  const fault = faultOf(tile.scene, MAIN, tile.channel);
   const label = `channel ${tile.channel} of ${of}${fault ? `: ${fault.word}` : ""}`;
   return html`
     <button type="button" class="tile" title=${label} aria-label=${label} onClick=${press}>

@@ -2,6 +2,7 @@
 /** The point tool: a place in the input or a map, and the channels by their values there. */
 
 import { inputOf } from "../model/sides.js";
+import { MAIN } from "../model/scene.js";
 import { cellOf, movedPoint, pointWithin } from "../model/state.js";
 import { short, stepText } from "../model/words.js";
 import { BORDER, prepare, stateFrame } from "../picture/canvas.js";
@@ -134,7 +135,7 @@ function List({ app, scene, point, palette }) {
       const { channel, deviation } = of;
       const isBad = Number.isNaN(of.value);
       const sigmas = ` · ${deviation > 0 ? "+" : ""}${short(deviation, 2)} σ`;
-      const fault = isBad ? null : faultOf(scene, "a", channel);
+      const fault = isBad ? null : faultOf(scene, MAIN, channel);
       const name = `channel ${channel}${fault ? ` · ${fault.word}` : ""}`;
       return html`
         <li key=${channel}>
@@ -189,9 +190,9 @@ const ROW = Object.freeze({ width: 96, height: 14 });
 
 /** @param {{scene: MapsScene, channel: number, palette: string, point?: Point|null}} props */
 export function MapTile({ scene, channel, palette, point = null }) {
-  const fault = faultOf(scene, "a", channel);
+  const fault = faultOf(scene, MAIN, channel);
   const paint = (/** @type {HTMLCanvasElement} */ canvas) => {
-    const { pixels, width: columns } = pixelsOf(scene, "a", channel, palette);
+    const { pixels, width: columns } = pixelsOf(scene, MAIN, channel, palette);
     const rows = pixels.length / Math.max(1, columns);
     const factor = SIDE / Math.max(columns, rows, 1);
     const size = { width: Math.max(4, columns * factor), height: Math.max(4, rows * factor) };

@@ -10,15 +10,15 @@ import { counted, runText, short, stepText } from "../model/words.js";
 import { prepare, theme, write } from "../picture/canvas.js";
 import { paintFilm } from "../picture/film_tiles.js";
 import { paintGrid } from "../picture/grid_tiles.js";
-import { layoutFor } from "../picture/layouts.js";
+import { layoutFor, stripLayout } from "../picture/layouts.js";
 import { css, ramp } from "../server/palettes.js";
 import { captionTexts, controlText, effectText, headingText, subjectText } from "./attribution.js";
 import { kernelBars } from "./head.js";
 
 /** @import {FilmSource} from "../model/film_strips.js" */
-/** @import {MapsScene, Model, Strip, Tile} from "../model/model.js" */
+/** @import {MapsScene, Model, Tile} from "../model/model.js" */
 /** @import {FilmLayout} from "../picture/picture.js" */
-/** @import {Bar, BarFacts, ScreenRequest} from "./view.js" */
+/** @import {Bar, BarFacts} from "./view.js" */
 
 /** Widths of a picture and of a film strip, and the margin, px. */
 const [WIDTH, FILM_WIDTH, MARGIN] = [1200, 2000, 10];
@@ -225,16 +225,17 @@ const FILM_HEAD = 56;
 
 /**
  * Offers the file for download: all strips, below each other.
- * @param {Model} model @param {Strip[]} strips at least one @param {FilmSource} source
- * @param {(of: Strip, how: ScreenRequest) => FilmLayout} layout
- * @param {(text: string) => void} tell progress
+ * @param {Model} model @param {FilmSource} source @param {(text: string) => void} tell progress
  */
-export async function saveFilm({ state }, strips, source, layout, tell) {
-  for (const strip of strips) await source.load(strip, [strip.current]); // the size of the maps
+export async function saveFilm(model, source, tell) {
+  const { state } = model;
+  const known = () => source.strips(model).strips; // with what has been loaded
+  for (const strip of known()) await source.load(strip, [strip.current]); // the size of the maps
+  const strips = known();
   let tile = state.tile || 96;
   const laidOut = () => {
     const of = { tile, windowWidth: FILM_WIDTH, windowHeight: 0, ratio: 1, wraps: true };
-    return strips.map((strip) => layout(strip, of));
+    return strips.map((strip) => stripLayout(strip, of));
   };
   let all = laidOut();
   const heightOf = (/** @type {FilmLayout} */ of) => FILM_HEAD + Math.ceil(of.height);
@@ -249,9 +250,9 @@ export async function saveFilm({ state }, strips, source, layout, tell) {
   const colours = { ...look, palette: state.colours };
   let top = 0;
   for (const [k, strip] of strips.entries()) {
-    const { steps, unit, layer, channels, role, locked, how } = strip;
+    const { steps, unit, layer, order, role, locked, how } = strip;
     const { letter, run, sample } = strip.of;
-    const called = [letter, runText(run), layerText(layer.key), `channel ${channels.join(", ")}`];
+    const called = [letter, runText(run), layerText(layer.key), `channel ${order.join(", ")}`];
     title(called.filter(Boolean).join(" · "), top);
     const scale = locked
       ? `one scale per ${how.scale}, locked over the ${keptUnit(strip)}s`
@@ -271,12 +272,12 @@ export async function saveFilm({ state }, strips, source, layout, tell) {
       const where = { top: from, width, height: placed.bandHeight, ratio: 1 };
       const painted = new OffscreenCanvas(1, 1);
       const below = prepare(painted, width, Math.ceil(placed.bandHeight), 1);
-      paintFilm(below, { ...strip, current: -1 }, placed, where, colours);
+      paintFilm(below, { ...known()[k], current: -1 }, placed, where, colours);
       context.drawImage(painted, 0, top + FILM_HEAD + Math.round(from));
     }
     top += heightOf(all[k]);
   }
-  const [{ layer, channels }] = strips;
-  const name = `${runText(state.run)}_${layerText(layer.key)}_film_channel_${channels.join("_")}`;
+  const [{ layer, order }] = strips;
+  const name = `${runText(state.run)}_${layerText(layer.key)}_film_channel_${order.join("_")}`;
   return offer(canvas, name);
 }

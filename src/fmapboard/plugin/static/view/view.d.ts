@@ -2,7 +2,7 @@
 
 import type { App } from "../app.js";
 import type { Front, Model, Series, Strip, Words } from "../model/model.js";
-import type { FilmRequest, Layout, SheetLayout } from "../picture/picture.js";
+import type { Layout, SheetLayout } from "../picture/picture.js";
 import type { RunEntry } from "../server/routes.js";
 import type {
   FaultName,
@@ -56,11 +56,6 @@ export type At = {
 export type IconName = keyof typeof import("./controls.js").ICONS;
 
 export type Steps = Pick<Strip, "history" | "steps" | "words" | "unit">;
-
-export type ScreenRequest = Pick<
-  FilmRequest,
-  "tile" | "windowWidth" | "windowHeight" | "ratio" | "wraps"
->;
 
 /** `rest` is the part of the column of `step` that is scrolled away. */
 export type Scrolled = { step: number; rest: number; row: number };
