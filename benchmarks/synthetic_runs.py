@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import numpy as np
 
+from fmapboard.health.run import LiveChecks, chosen
 from fmapboard.records import (
     InputImage,
     KernelShape,
@@ -20,20 +22,25 @@ from fmapboard.writers.tensorboard import TensorBoardWriter
 
 CHANNELS, SIDE = 4, 6
 SMALL_LAYERS, SMALL_STEPS = 20, 4
-"""Layers and steps of all runs but the first."""
+"""Layers and steps of all runs but the first, unless they are alike."""
 LARGE, SMALL = "large", "small"
 
 
-def write_runs(logdir: Path, *, layers: int, runs: int, steps: int) -> None:
-    """Write one run ``large`` with the given layers and steps, and small ones beside it."""
+def write_runs(logdir: Path, *, layers: int, runs: int, steps: int, alike: bool) -> None:
+    """Write one run ``large`` with the given layers and steps, and others beside it.
+
+    The others are small or, if they are to be alike, as large as the first.
+    """
+    logging.getLogger("fmapboard").setLevel(logging.ERROR)  # each run has faults
     write_run(logdir / LARGE, layers, steps)
+    others = (layers, steps) if alike else (SMALL_LAYERS, SMALL_STEPS)
     for number in range(1, runs):
-        write_run(logdir / f"{SMALL}{number}", SMALL_LAYERS, SMALL_STEPS)
+        write_run(logdir / f"{SMALL}{number}", *others, seed=number)
 
 
-def write_run(run: Path, layers: int, steps: int) -> None:
+def write_run(run: Path, layers: int, steps: int, seed: int = 0) -> None:
     """Write a run in which every tenth layer goes bad in some way after half of the steps."""
-    random = np.random.default_rng(0)
+    random = np.random.default_rng(seed)
     calls = [
         LayerCall(f"block{n // 50}.conv{n % 50}", "Conv2d", KernelShape((CHANNELS, CHANNELS, 3, 3)),
                   position=n, pictures=True)
@@ -42,6 +49,7 @@ def write_run(run: Path, layers: int, steps: int) -> None:
     planes = [_planes(random) for _ in calls]
     image = InputImage(0, random.random((3, 32, 32), np.float32))
     builder, writer = SummaryBuilder(), TensorBoardWriter(run)
+    checks = LiveChecks(chosen(True), None, lambda kind, error: print(f"check {kind}: {error}"))
     for step in range(steps):
         is_bad = step >= steps // 2
         measured = tuple(
@@ -49,7 +57,10 @@ def write_run(run: Path, layers: int, steps: int) -> None:
                              shape=(1, CHANNELS, SIDE, SIDE))
             for n, (call, plane) in enumerate(zip(calls, planes, strict=True))
         )  # fmt: skip
-        writer.write(builder(StepData(step, 1.75e9 + step, measured, inputs=(image,))))
+        built = builder(StepData(step, 1.75e9 + step, measured, inputs=(image,)))
+        state, checked = checks(built)
+        writer.write(checked)
+        checks.stored(state, step)
     writer.close()
 
 

@@ -8,11 +8,13 @@ The tab has two pages: the overview, which opens first, and the maps beside the 
     python benchmarks/tab.py --network densenet121  # 120 layers, 50 steps, defaults
     python benchmarks/tab.py --network plain12 --load_fast=false  # with TensorBoard's Python loader
     python benchmarks/tab.py --layers 3000 --runs 500 --kept 200  # synthetic runs
+    python benchmarks/tab.py --layers 50 --runs 100 --alike  # 100 runs of 50 layers and 50 steps
 
 Trains a network with random weights at 224 px (or uses --run), starts TensorBoard on the run
 and drives headless Chromium. With --layers it writes one run of that many layers and --kept
-steps, and small ones beside it, without training, and also reports the server's answers and the
-memory of server and page; with --run too, it uses the runs that it wrote there before.
+steps, and others beside it, without training, and also reports the server's answers and memory;
+with --run too, it uses the runs that it wrote there before. The page's memory is that of the
+DevTools protocol after a garbage collection.
 Needs `pip install playwright`, and a browser: chromium or google-chrome on PATH, or playwright's.
 
 Columns of the table: wall times, and the CPU times of TensorBoard and browser together, which
@@ -95,22 +97,27 @@ def report(rows: Sequence[Row], what: str) -> None:
     Console(width=None if os.isatty(1) else 140).print(table)
 
 
+def print_page_sizes(address: str, layer: str) -> None:
+    """Print the memory of the tab's pages, and of the maps before and after many steps of play."""
+    for name, size in page_sizes(address, layer).items():
+        print(f"page of {name}: JavaScript heap {size['heap']:.1f} MB, array buffers "
+              f"{size['buffers']:.1f} MB, {size['nodes']:.0f} DOM nodes")  # fmt: skip
+
+
 def large(logdir: Path, runs: int, kept: int, rounds: int, loader: str) -> None:
     """Measure on synthetic runs: pages, memory, then the answers of another fresh server."""
     with serve(logdir, kept, loader) as (address, server):
         steps = wait_until_loaded(address, runs)
         before = memory(server)
-        rows = measure(address, server, rounds, ["block0.conv3"], steps)
-        sizes, after = page_sizes(address), memory(server)
+        rows = measure(address, server, rounds, ["block0.conv3"], steps, runs)
+        after = memory(server)
+        print_page_sizes(address, "block0.conv3")
     with serve(logdir, kept, loader) as (address, server):
         wait_until_loaded(address, runs)
         rows += answers(address, server, rounds)
     for name, used in after.items():
         print(f"memory of {name}: {before.get(name, 0):.0f} MB before the first visit, "
               f"{used:.0f} MB after the last")  # fmt: skip
-    for name, size in sizes.items():
-        print(f"page of {name}: JavaScript heap {size['heap']:.1f} MB, array buffers "
-              f"{size['buffers']:.1f} MB, {size['nodes']:.0f} DOM nodes")  # fmt: skip
     report(rows, f"Feature maps tab, {runs} runs, {steps} steps")
 
 
@@ -122,6 +129,7 @@ def main() -> None:
     parser.add_argument("--all-channels", action="store_true", help="of resnet50")
     parser.add_argument("--layers", type=int, help="layers of a synthetic run")
     parser.add_argument("--runs", type=int, default=1, help="runs, with --layers")
+    parser.add_argument("--alike", action="store_true", help="all runs as large as the first")
     parser.add_argument("--kept", type=int, default=STEPS, help="steps that TensorBoard keeps")
     parser.add_argument("--load_fast", default="auto", help="TensorBoard's loader, as its own flag")
     options = parser.parse_args()
@@ -130,7 +138,8 @@ def main() -> None:
         logdir = options.run or Path(folder)
         if options.layers:
             if not (logdir / LARGE).is_dir():
-                write_runs(logdir, layers=options.layers, runs=options.runs, steps=options.kept)
+                write_runs(logdir, layers=options.layers, runs=options.runs, steps=options.kept,
+                           alike=options.alike)  # fmt: skip
             large(logdir, options.runs, options.kept, options.rounds, loader)
             return
         steps, layers = NETWORKS[options.network]
@@ -138,6 +147,7 @@ def main() -> None:
             train(logdir / options.network, options.network, options.all_channels)
         with serve(logdir, options.kept, loader) as (address, server):
             rows = measure(address, server, options.rounds, layers, steps)
+            print_page_sizes(address, layers[0] if layers else "0")
     report(rows, f"Feature maps tab, {options.network}, {steps} steps, {loader}")
 
 

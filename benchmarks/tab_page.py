@@ -60,6 +60,27 @@ SINCE_CLICK = """() => {
   const [usable] = performance.getEntriesByName("usable");
   return performance.timeOrigin + usable.startTime - window.clicked;
 }"""
+# The time since the page was asked for once so many further runs are judged, ms; otherwise false.
+LISTED = """(further) => {
+  const summary = document.querySelector(".run-summary")?.textContent ?? "";
+  return summary.startsWith(`${further} further runs`) && performance.now();
+}"""
+FOLDED = 10
+"""So many runs are more than the folded list shows."""
+PLAYED = 200
+"""Steps that are played before the memory is read."""
+# Plays until so many steps have been drawn; the button starts again at the first one.
+PLAY = """async (count) => {
+  const at = document.documentElement;
+  const button = document.querySelector("button[aria-label^=Play], button[aria-label^=Pause]");
+  for (let played = 0, step = at.dataset.step; played < count; ) {
+    if (button.getAttribute("aria-label").startsWith("Play")) button.click();
+    await new Promise(requestAnimationFrame);
+    if (at.dataset.step !== step) played += 1;
+    step = at.dataset.step;
+  }
+  if (button.getAttribute("aria-label").startsWith("Pause")) button.click();
+}"""
 VIEWS = {"overview": "overview", "maps": "list of layers and maps"}
 
 
@@ -68,7 +89,8 @@ def chromium() -> Iterator[Any]:
     """A browser, found on PATH or else playwright's own."""
     from playwright.sync_api import sync_playwright
 
-    program = shutil.which("chromium") or shutil.which("google-chrome")
+    names = ("chromium", "google-chrome", "chromium-headless-shell")
+    program = next(filter(None, map(shutil.which, names)), None)
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=program, args=FLAGS)
         yield browser
@@ -84,6 +106,14 @@ def alone(browser: Any, address: str, *, layer: str = "", view: str = "maps") ->
     page.goto(f"{address}data/plugin_entry.html?name=feature_maps{state}")
     page.wait_for_function(READY, timeout=PATIENCE_MS)
     return page
+
+
+def listed(browser: Any, address: str, runs: int) -> float:
+    """Time from opening the overview until all further runs are judged in its list, ms."""
+    page = alone(browser, address, view=next(iter(VIEWS)))
+    took = page.wait_for_function(LISTED, arg=runs - 1, timeout=PATIENCE_MS).json_value()
+    page.context.close()
+    return float(took)
 
 
 def usable(browser: Any, address: str, view: str) -> float:
@@ -141,7 +171,9 @@ def screens(browser: Any, address: str) -> list[float]:
     return took
 
 
-def measure(address: str, server: int, rounds: int, layers: Sequence[str], steps: int) -> list[Row]:
+def measure(
+    address: str, server: int, rounds: int, layers: Sequence[str], steps: int, runs: int = 1
+) -> list[Row]:
     """Times of the tab's pages in the browser.
 
     Args:
@@ -150,6 +182,7 @@ def measure(address: str, server: int, rounds: int, layers: Sequence[str], steps
         rounds: visits of each page.
         layers: the layers whose steps are changed.
         steps: number of kept steps.
+        runs: number of runs; from `FOLDED` on, their list is timed too.
     """
     rows = []
     target = 500.0 if steps <= 10 else 1000.0 if steps <= 50 else 2000.0
@@ -171,6 +204,12 @@ def measure(address: str, server: int, rounds: int, layers: Sequence[str], steps
             lambda: usable(browser, address, first),
             1,
         )
+        if runs >= FOLDED:
+            visits(
+                f"{VIEWS[first]}: all runs in the list",
+                lambda: listed(browser, address, runs),
+                rounds,
+            )
         for view, name in VIEWS.items():
             visits(
                 f"{name}: usable, opened outside TensorBoard",
@@ -193,21 +232,36 @@ def measure(address: str, server: int, rounds: int, layers: Sequence[str], steps
     return rows
 
 
-def page_sizes(address: str) -> dict[str, dict[str, float]]:
-    """Page of the tab -> its JavaScript heap after a collection, MB, and number of DOM nodes."""
+def page_sizes(address: str, layer: str) -> dict[str, dict[str, float]]:
+    """Page of the tab -> its JavaScript heap after a collection, MB, and number of DOM nodes.
+
+    Args:
+        address: TensorBoard's address.
+        layer: that is open while steps are played.
+    """
     found = {}
     with chromium() as browser:
         for view, name in VIEWS.items():
             page = alone(browser, address, view=view)
-            page.wait_for_function(QUIET)
-            page.wait_for_timeout(1000)
-            session = page.context.new_cdp_session(page)
-            session.send("HeapProfiler.collectGarbage")
-            heap = session.send("Runtime.getHeapUsage")
-            found[name] = {
-                "heap": heap["usedSize"] / 2**20,
-                "buffers": heap.get("backingStorageSize", 0.0) / 2**20,
-                "nodes": float(session.send("Memory.getDOMCounters")["nodes"]),
-            }
+            found[name] = page_size(page)
             page.context.close()
+        page = alone(browser, address, layer=layer)
+        found[f"{layer}, before play"] = page_size(page)
+        page.evaluate(PLAY, PLAYED)
+        found[f"{layer}, after {PLAYED} steps of play"] = page_size(page)
+        page.context.close()
     return found
+
+
+def page_size(page: Any) -> dict[str, float]:
+    """JavaScript heap and array buffers after a collection, MB, and number of DOM nodes."""
+    page.wait_for_function(QUIET)
+    page.wait_for_timeout(1000)
+    session = page.context.new_cdp_session(page)
+    session.send("HeapProfiler.collectGarbage")
+    heap = session.send("Runtime.getHeapUsage")
+    return {
+        "heap": heap["usedSize"] / 2**20,
+        "buffers": heap.get("backingStorageSize", 0.0) / 2**20,
+        "nodes": float(session.send("Memory.getDOMCounters")["nodes"]),
+    }

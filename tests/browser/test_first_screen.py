@@ -243,6 +243,9 @@ def test_more_runs_than_eight_are_looked_through_and_those_not_known_to_learn_sh
     person.see(".run-summary span").filter(has_text=counts).wait_for()
     together = person.see(".run-rows .together")
     assert together.locator("button").count() == 8
+    asked = person.frame.evaluate("performance.getEntriesByType('resource').map((e) => e.name)")
+    assert len([name for name in asked if "/data/findings?" in name]) == 8  # those it may list
+    assert len([name for name in asked if "/data/verdicts?" in name]) == 1
     person.see(".run-summary button:text-is('Show 2 more')").click()
     person.wait("document.querySelectorAll('.run-rows button').length === 11")
     assert together.locator("button").count() == 10

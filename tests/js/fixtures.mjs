@@ -13,6 +13,8 @@ export const LAYER = {
   position: 0,
   channels: 8,
   values: 1000,
+  shape: "",
+  unit: "channel",
   drawn: 8,
   samples: 1,
   transposed_stride: null,

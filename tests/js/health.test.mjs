@@ -49,6 +49,8 @@ const CONV = {
   shape: "",
   unit: "channel",
   followed_by: [],
+  shape: "",
+  unit: "channel",
   activation: "relu",
   key: "fmapboard/conv",
   shown_at: "fmapboard/conv",

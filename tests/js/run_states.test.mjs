@@ -12,25 +12,17 @@ import {
 import { explanation } from "../../src/fmapboard/plugin/static/model/terms.js";
 
 /** @import {RunState, RunVerdict} from "../../src/fmapboard/plugin/static/model/model.js" */
-/** @import {FindingsAnswer, Verdict} from "../../src/fmapboard/plugin/static/server/routes.js" */
-
-/** @param {Partial<Verdict>} line @returns {FindingsAnswer} */
-function answer(line) {
-  return {
-    run: "a",
-    layers: 2,
-    steps: 3,
-    written: 3,
-    unread: null,
-    findings: [],
-    line: { state: "learns", text: "", rest: [], name: "", label: "", ...line },
-  };
-}
+/** @import {Verdict} from "../../src/fmapboard/plugin/static/server/routes.js" */
 
 /** @param {string} run @param {Partial<Verdict>} line */
 function noted(run, line) {
   const verdicts = /** @type {Map<string, RunVerdict>} */ (new Map());
-  noteVerdict(verdicts, run, answer(line), "");
+  noteVerdict(
+    verdicts,
+    run,
+    { state: "learns", text: "", rest: [], name: "", label: "", ...line },
+    "",
+  );
   return verdicts.get(run);
 }
 

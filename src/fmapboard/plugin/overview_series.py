@@ -187,6 +187,29 @@ def _points_of(provider: Provider, run: str, names: Sequence[str]) -> dict[str, 
     return points
 
 
+def stored_checks(
+    provider: Provider, runs: Sequence[str]
+) -> dict[str, dict[str, StoredChecks | None]]:
+    """Run -> name of each of its models -> what the checks said last; None if it is not stored."""
+    listed = provider.runs()
+    found: dict[str, dict[str, StoredChecks | None]] = {}
+    newest: dict[tuple[str, str], tuple[Point, int]] = {}
+    for run in runs:
+        _, run_tags = listed.get(run, (None, ()))
+        names = _model_names(run_tags)
+        found[run] = dict.fromkeys(names)
+        series = {tags.prefix(name) + tags.CHECKS: name for name in names}
+        for tag, points in provider.points(PLUGIN_NAME, run, series).items():
+            if points and points[-1].blobs:
+                newest[run, series[tag]] = (points[-1], 0)
+    blobs = provider.blobs(list(newest.values()))
+    for (run, name), blob in zip(newest, blobs, strict=True):
+        stored = attempted(unpack_checks, blob)
+        if not isinstance(stored, FormatError):
+            found[run][name] = stored
+    return found
+
+
 def _checked(provider: Provider, points: Mapping[str, _Points]) -> dict[str, StoredChecks]:
     """What the newest record of each model says of it; a damaged one is left out."""
     newest: dict[str, tuple[Point, int]] = {}

@@ -73,6 +73,7 @@ def answers(tab: Tab, tmp_path_factory: pytest.TempPathFactory) -> dict[str, lis
     with_kernels, _ = open_tab(uncalled).open("data/health_step", run="run", step=0)
     history, _ = tab.open("data/history", run=run, key=key)
     numbers, findings = tab.ask("data/numbers", run=run, key=key), tab.ask("data/findings", run=run)
+    verdicts = tab.ask("data/verdicts", run=run)
     sheet, _ = tab.open("data/sheet", run=run, key=key, step=0, cell=16)
     sheet_input, _ = tab.open("data/sheet_input", run=run, step=0, cell=16)
     return {
@@ -88,6 +89,7 @@ def answers(tab: Tab, tmp_path_factory: pytest.TempPathFactory) -> dict[str, lis
         "FirstFault": [health["first_nonfinite"]], "Shading": [*health["shadings"].values()],
         "HealthStepAnswer": [step], "WeightsOnly": with_kernels["others"],
         "FindingsAnswer": [findings], "Line": findings["findings"], "Verdict": [findings["line"]],
+        "VerdictsAnswer": [verdicts], "RunLine": verdicts["verdicts"],
         "HistoryAnswer": [history], "DrawnKernels": history["kernels"],
         "NumbersAnswer": [numbers], "ScalarChart": [*numbers["scalars"].values()],
         "HistogramChart": [*numbers["histograms"].values()],

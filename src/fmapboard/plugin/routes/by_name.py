@@ -11,7 +11,7 @@ from fmapboard.plugin.log_scan import has_own_records
 from fmapboard.plugin.routes.attribution import attribution, attribution_picture
 from fmapboard.plugin.routes.charts import numbers
 from fmapboard.plugin.routes.difference import difference
-from fmapboard.plugin.routes.findings import findings
+from fmapboard.plugin.routes.findings import findings, verdicts
 from fmapboard.plugin.routes.health import health, health_step
 from fmapboard.plugin.routes.history import history
 from fmapboard.plugin.routes.layers import layers
@@ -73,8 +73,8 @@ def runs(provider: Provider, logdirs: Sequence[str] = (), *, keeps_enough: bool 
 
 
 _ROUTES: tuple[Callable[..., Answer], ...] = (
-    runs, layers, health, health_step, findings, maps, sheet, sheet_input, history, difference,
-    numbers, network_input, attribution, attribution_picture, patches, layer_patches,
+    runs, layers, health, health_step, findings, verdicts, maps, sheet, sheet_input, history,
+    difference, numbers, network_input, attribution, attribution_picture, patches, layer_patches,
 )  # fmt: skip
 ROUTES = {route.__name__.removeprefix("network_"): route for route in _ROUTES}
 """Name, as in ``data/<name>`` -> the route."""

@@ -16,7 +16,13 @@ from fmapboard.health.table import HealthTable
 from fmapboard.health.verdict import State, judge
 from fmapboard.health.verdict import Verdict as Judged
 from fmapboard.plugin.answers import Answer
-from fmapboard.plugin.overview_series import ModelOverview, RunOverview, run_overview, unread_step
+from fmapboard.plugin.overview_series import (
+    ModelOverview,
+    RunOverview,
+    run_overview,
+    stored_checks,
+    unread_step,
+)
 from fmapboard.runs.provider import Provider
 
 _CERTAIN, _SUSPECTED = 2, 1
@@ -108,6 +114,42 @@ class Findings(Answer):
     line: Verdict
 
 
+@dataclass(frozen=True, slots=True)
+class RunLine:
+    """How a run is, in one line; see `Verdict`."""
+
+    run: str
+    state: State
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts(Answer):
+    """``data/verdicts``: how runs are, by the judgements that were stored of them.
+
+    Attributes:
+        verdicts: without those of runs that `findings` has to judge.
+    """
+
+    verdicts: list[RunLine]
+
+
+def verdicts(provider: Provider, run: Sequence[str]) -> Verdicts:
+    """How each of these runs is, without reading their steps."""
+    lines = []
+    for name, models in stored_checks(provider, run).items():
+        known = []
+        for model, stored in sorted(models.items()):
+            report = None if stored is None else report_of(model, stored)
+            if report is not None:
+                known.append(report)
+        if not models or len(known) < len(models):
+            continue
+        judged = _judge(name, known)
+        lines.append(RunLine(name, judged.state, judged.line))
+    return Verdicts(lines)
+
+
 def findings(provider: Provider, run: str) -> Findings:
     """What is wrong in a run.
 
@@ -145,13 +187,18 @@ def _judged(provider: Provider, overview: RunOverview) -> Judged:
                 earlier = report_of(model.name, replace(stored, seen=report.seen))
                 report = earlier or report
         reports.append(report)
+    return _judge(overview.run, reports)
+
+
+def _judge(run: str, reports: Sequence[Report]) -> Judged:
+    """The verdict on a run by the reports on its models."""
     found: list[Finding] = []
     not_checked: dict[str, str] = {}
     for report in reports:
         found += report.findings
         not_checked.update(report.not_checked)
     seen = merged([report.seen for report in reports])
-    return judge(overview.run, found, seen, not_checked)
+    return judge(run, found, seen, not_checked)
 
 
 def _of_series(provider: Provider, model: ModelOverview, off: Sequence[str]) -> Report:

@@ -217,3 +217,20 @@ def test_the_line_of_a_run_is_its_cause_or_that_there_is_none(
     assert well[0]["state"] == "not known"
     assert well[0]["text"].startswith("Nothing found in 2 layers × 3 steps; whether it learns ")
     assert read == []  # what was stored is not judged again
+
+
+def test_verdicts_of_several_runs_are_those_of_their_findings_and_read_no_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log(tmp_path / "noted")
+    log(tmp_path / "warned", checks=[Parameter()])
+    log(tmp_path / "unchecked", checks=False)
+    tab = open_tab(tmp_path)
+    asked = ["noted", "warned", "unchecked", "none"]
+    own = {run: tab.ask("data/findings", run=run)["line"] for run in asked[:2]}
+    monkeypatch.delattr(overview_series, "unpack_overview")
+    listed = open_tab(tmp_path).ask("data/verdicts", run=asked)["verdicts"]
+    assert [each["run"] for each in listed] == ["noted", "warned"]
+    for each in listed:
+        line = own[each["run"]]
+        assert (each["state"], each["text"]) == (line["state"], line["text"])

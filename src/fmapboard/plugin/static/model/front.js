@@ -203,7 +203,9 @@ export function front(source, { source: asked, sheet, all, isOpen, verdicts }, s
     answer ? [{ run, findings: answer.findings }] : [],
   );
   const lines = ranked(known);
-  for (const { run, answer, error } of answers) noteVerdict(verdicts, run, answer, error);
+  for (const { run, answer, error } of answers) {
+    noteVerdict(verdicts, run, answer?.line ?? null, error);
+  }
   const listed = state.chosen.length ? chosen : runs.map((each) => each.run);
   const said = listed.flatMap((run) => verdicts.get(run) ?? []);
   return {

@@ -9,6 +9,9 @@ import { HealthSource, SheetSource } from "../server/health.js";
 /** @import {RunEntry} from "../server/routes.js" */
 /** @import {Act, RunVerdict, Target} from "./model.js" */
 
+/** Runs whose stored verdicts are asked for at once. */
+const AT_ONCE = 100;
+
 export class Overview {
   /** @param {App} app */
   constructor(app) {
@@ -51,17 +54,42 @@ export class Overview {
     return shown;
   }
 
-  /** Looks through the runs that are neither shown nor chosen, one after the other. */
+  /**
+   * Learns how the runs are that are neither shown nor chosen: what is stored of them all, then one
+   * after the other those that have to be looked through.
+   */
   further() {
-    const { front: shown, runs } = this.app.model ?? {};
-    if (!shown?.complete || !this.isUp || this.app.state.chosen.length) return;
-    for (const { run } of runs ?? []) {
+    const { front: shown, runs = [] } = this.app.model ?? {};
+    if (!shown?.ready || !this.isUp || this.app.state.chosen.length) return;
+    const names = runs.map(({ run }) => run);
+    if (!this.isKnown(names) || !shown.complete) return;
+    for (const run of names) {
       if (this.verdicts.has(run)) continue;
       const { value, error } = this.source.findings(run, "", true);
       if (!value && !error) return; // it comes back here
-      noteVerdict(this.verdicts, run, value ?? null, error?.message ?? "");
+      noteVerdict(this.verdicts, run, value?.line ?? null, error?.message ?? "");
       this.app.redraw();
     }
+  }
+
+  /**
+   * Takes over what is stored of these runs; false while it is not there. A report has the findings
+   * of its runs instead.
+   * @param {readonly string[]} runs
+   */
+  isKnown(runs) {
+    for (let i = 0; i < runs.length && !this.app.report; i += AT_ONCE) {
+      const some = runs.slice(i, i + AT_ONCE);
+      if (some.every((run) => this.verdicts.has(run))) continue;
+      const { value, error } = this.source.verdicts(some);
+      if (!value && !error) return false;
+      for (const line of value?.verdicts ?? []) {
+        if (this.verdicts.has(line.run)) continue;
+        noteVerdict(this.verdicts, line.run, line, "");
+        this.app.redraw();
+      }
+    }
+    return true;
   }
 
   /** True if the list of findings is to be seen: in a report from the beginning. */

@@ -1,7 +1,7 @@
 // @ts-check
 /** How runs are: the state of each, its sign and its words, and runs of one state together. */
 
-/** @import {FindingsAnswer} from "../server/routes.js" */
+/** @import {RunLine, Verdict} from "../server/routes.js" */
 /** @import {RunState, RunVerdict} from "./model.js" */
 
 /**
@@ -35,13 +35,13 @@ export function isOfDifferences(run) {
 }
 
 /**
- * @param {Map<string, RunVerdict>} verdicts @param {string} run @param {FindingsAnswer|null} answer
+ * @param {Map<string, RunVerdict>} verdicts @param {string} run @param {Verdict|RunLine|null} line
  * @param {string} error
  */
-export function noteVerdict(verdicts, run, answer, error) {
+export function noteVerdict(verdicts, run, line, error) {
   const nowhere = { name: "", label: "", key: null, shown_at: null, since: null, rest: [] };
-  if (answer) {
-    const verdict = { ...nowhere, ...answer.line, run };
+  if (line) {
+    const verdict = { ...nowhere, ...line, run };
     const isDifference = isOfDifferences(run) && NOTHING_FOUND.has(verdict.state);
     const text = "holds the difference of two models instead of a training";
     verdicts.set(run, isDifference ? { ...verdict, state: "difference", text } : verdict);

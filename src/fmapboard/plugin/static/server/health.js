@@ -145,6 +145,15 @@ export class HealthSource {
     });
   }
 
+  /** How runs are, as far as it is stored; nobody waits for it. @param {readonly string[]} run */
+  verdicts(run) {
+    return this.cache.get(
+      `verdicts/${JSON.stringify(run)}`,
+      (signal) => inJson("verdicts", { run }, signal),
+      { bytes: () => 300 * run.length, prefetch: true },
+    );
+  }
+
   /**
    * Changes with each reload while TensorBoard is reading a run, otherwise rarely.
    * @param {string} run @param {number} epoch

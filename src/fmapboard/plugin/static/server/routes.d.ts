@@ -113,6 +113,12 @@ export interface FindingsAnswer {
   line: Verdict;
 }
 
+/** `data/verdicts`: how runs are, by the judgements that were stored of them. */
+export interface VerdictsAnswer {
+  /** without those of runs that `findings` has to judge. */
+  verdicts: RunLine[];
+}
+
 /** `data/maps`: header, arrays and pictures of a layer at a step. */
 export interface MapsAnswer {
   /** of the record, as stored. */
@@ -396,6 +402,13 @@ export interface Verdict {
   shown_at?: string;
   /** step since which it lasts; null if nothing was found. */
   since?: number;
+}
+
+/** How a run is, in one line; see `Verdict`. */
+export interface RunLine {
+  run: string;
+  state: "fault" | "suspicion" | "does not learn" | "not known" | "learns";
+  text: string;
 }
 
 /** The picture of one sample. */

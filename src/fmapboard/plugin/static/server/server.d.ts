@@ -17,6 +17,7 @@ import type {
   Shading,
   SheetAnswer,
   SheetInputAnswer,
+  VerdictsAnswer,
 } from "./routes.js";
 
 /** Of a picture. */
@@ -111,6 +112,7 @@ export type JsonAnswers = {
   layers: ListedLayers;
   numbers: NumbersAnswer;
   findings: FindingsAnswer;
+  verdicts: VerdictsAnswer;
   difference: DifferenceAnswer;
   attribution: AttributionAnswer;
   patches: PatchesAnswer;
