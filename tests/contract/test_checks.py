@@ -143,6 +143,9 @@ OTHER = {
         * LAST,
         scalars={"update_ratio/a": [0.01] * LAST},
     ),
+    "new_optimizer": record(
+        facts=[replace(STEPPED, optimizers=("Adam",), new_optimizers=("Adam",))] * LAST
+    ),
     "no_optimizer_step": record(
         facts=[
             TrainingFacts(batch=4, idle=Idle(n, 0, is_held=True, is_cleared=True)) for n in range(4)

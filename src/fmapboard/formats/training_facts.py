@@ -289,6 +289,9 @@ class TrainingFacts:
             changed, from a few values of each.
         rates: lowest and highest learning rate of the parameter groups; None if it is not known.
         optimizers: names of the classes of the optimizers that stepped, such as ``AdamW``.
+        new_optimizers: names of those among them that keep a momentum or averages, and that stepped
+            for the first time.
+        dtypes: number formats of the trainable parameters, such as ``float32``.
         weight_decays: lowest and highest weight decay of their parameter groups; None if it is not
             known.
         eval_mode: the recorded pass ran in eval mode, and its gradients were applied; None if
@@ -328,6 +331,8 @@ class TrainingFacts:
     optimizers: tuple[str, ...] = ()
     weight_decays: tuple[float, float] | None = None
     estimated_updates: tuple[str, ...] = ()
+    new_optimizers: tuple[str, ...] = ()
+    dtypes: tuple[str, ...] = ()
     changed_outside: Mapping[str, float] = field(default_factory=dict)
     left_out: Mapping[str, int] = field(default_factory=dict)
 
@@ -338,7 +343,8 @@ class TrainingFacts:
 
 _OPTIONAL = (
     *("idle", "outputs", "batch_digest", "not_called", "dropouts", "no_loss", "optimizers"),
-    *("weight_decays", "estimated_updates", "changed_outside", "left_out"),
+    *("weight_decays", "estimated_updates", "changed_outside", "new_optimizers", "dtypes"),
+    "left_out",
 )
 """Fields that are not stored if they are empty."""
 

@@ -26,6 +26,7 @@ from fmapboard.gradients.output_facts import OutputReader
 from fmapboard.gradients.outputs import OutputRecorder, PendingOutput
 from fmapboard.gradients.reader import GradientReader
 from fmapboard.gradients.touched import UnclearedGradients
+from fmapboard.interrupts import WeakTable
 from fmapboard.measure.norms import Factor, PendingNorms
 from fmapboard.measure.sample import PendingSample, samples
 from fmapboard.model.distributed import PLAIN, is_sharded
@@ -150,6 +151,9 @@ class PendingFacts:
         return rates
 
 
+_AVERAGES = frozenset({"betas", "alpha", "rho"})
+"""What optimizers call how fast their averages follow."""
+
 _MOST_WEIGHTS = 16
 """Parameters of which a step without an optimizer step keeps values, spread over the model."""
 
@@ -162,6 +166,7 @@ class _Seen:
         versions: version counters of the trainable parameters when the step opened, by ``id``.
         groups: what each optimizer updates, by its ``id``.
         optimizers: name of the class of each, by its ``id``.
+        new_optimizers: names of the classes of those that keep averages and had none.
         weight_decays: of the parameter groups that were updated, by their ``id``.
         has_none: parameter of an optimizer that stepped -> it had no gradient.
         modules: what ``eval_modules`` returned when the first backward pass began; None before.
@@ -173,12 +178,18 @@ class _Seen:
     versions: Mapping[int, int]
     groups: dict[int, list[Group]] = field(default_factory=dict)
     optimizers: dict[int, str] = field(default_factory=dict)
+    new_optimizers: list[str] = field(default_factory=list)
     weight_decays: dict[int, float] = field(default_factory=dict)
     has_none: dict[str, bool] = field(default_factory=dict)
     modules: tuple[str, ...] | None = None
     is_cleared: bool = False
     is_maximized: bool = False
     with_gradient: tuple[str, ...] = ()
+
+    @property
+    def no_gradient(self) -> tuple[str, ...]:
+        """The parameters of optimizers that stepped which had no gradient at any step."""
+        return tuple(name for name, is_none in self.has_none.items() if is_none)
 
     def add_groups(self, optimizer: Optimizer, names: Mapping[int, str]) -> None:
         """Add what an optimizer that steps updates, given names of parameters by ``id``."""
@@ -240,6 +251,7 @@ class FactRecorder:
         self._given: GivenLoss | None = None
         self._reader = OutputReader()
         self._just_used: frozenset[int] = frozenset()
+        self._begun: WeakTable[Optimizer, bool] = WeakTable()
 
     def step_completed(self, optimizer: Optimizer) -> None:
         """Called when an optimizer has stepped, right before the next logged step opens."""
@@ -340,37 +352,24 @@ class FactRecorder:
         uncleared_norms = self._uncleared.take_norms()
         trainable = _trainable(self._gradients)
         idle, weights = self._idle(live, trainable)
-        no_gradient = tuple(name for name, is_none in seen.has_none.items() if is_none)
         facts = TrainingFacts(
-            not_cleared=uncleared, dropouts=_strong_dropouts(self._dropouts), idle=idle
+            batch=None if live.batch is None else live.batch.size,
+            not_cleared=uncleared,
+            dropouts=_strong_dropouts(self._dropouts),
+            dtypes=tuple(sorted({str(p.dtype).removeprefix("torch.") for p in trainable.values()})),
+            idle=idle,
         )
-        if live.batch is not None:
-            facts = replace(facts, batch=live.batch.size)
-        # Without a pass, the root's forward did not run, only its children's.
-        modules = seen.modules
-        recorder = self._parts
         chosen_pass: _PassSeen | None = None
+        recorder = self._parts
+        # Without a pass, the root's forward did not run, only its children's.
         if chosen is not None:
-            facts = replace(facts, not_called=self._not_called(live, no_gradient))
-            recorder = None
+            facts = replace(facts, not_called=self._not_called(live, seen.no_gradient))
             chosen_pass = self._passes.get(chosen)
-        if chosen_pass is not None:
-            modules = chosen_pass.modules
-            recorder = chosen_pass.outputs
+            recorder = None if chosen_pass is None else chosen_pass.outputs
         outputs = () if recorder is None else recorder.pending()
         groups = list[Group]()
         if self._gradients.stepped and not self._gradients.skipped:
-            not_held = self._not_held(trainable, chosen_pass)
-            facts = replace(
-                facts,
-                not_in_optimizer=not_held,
-                no_gradient=no_gradient,
-                optimizers=tuple(dict.fromkeys(seen.optimizers.values())),
-                weight_decays=_range(seen.weight_decays.values()),
-            )
-            is_used = chosen is None or chosen.state is State.USED
-            if is_used and modules is not None:
-                facts = replace(facts, eval_mode=bool(modules), eval_modules=modules)
+            facts = self._with_update(facts, trainable, chosen_pass)
             for own in seen.groups.values():
                 groups += own
         else:  # a gradient may still be expected
@@ -387,6 +386,26 @@ class FactRecorder:
             is_maximized=seen.is_maximized,
             loss_scale=live.loss_scale,
         )
+
+    def _with_update(
+        self, facts: TrainingFacts, trainable: Mapping[str, Tensor], chosen_pass: _PassSeen | None
+    ) -> TrainingFacts:
+        """The facts with those of a step in which an optimizer has updated the weights."""
+        seen = self._seen
+        facts = replace(
+            facts,
+            not_in_optimizer=self._not_held(trainable, chosen_pass),
+            no_gradient=seen.no_gradient,
+            optimizers=tuple(dict.fromkeys(seen.optimizers.values())),
+            new_optimizers=tuple(dict.fromkeys(seen.new_optimizers)),
+            weight_decays=_range(seen.weight_decays.values()),
+        )
+        chosen = self._selection.chosen
+        modules = seen.modules if chosen_pass is None else chosen_pass.modules
+        is_used = chosen is None or chosen.state is State.USED
+        if is_used and modules is not None:
+            facts = replace(facts, eval_mode=bool(modules), eval_modules=modules)
+        return facts
 
     def _not_held(
         self, trainable: Mapping[str, Tensor], chosen_pass: _PassSeen | None
@@ -459,6 +478,9 @@ class FactRecorder:
                 is_none = seen.has_none.get(name, True)
             seen.has_none[name] = is_none
         seen.add_groups(optimizer, names)
+        if _begins(optimizer) and self._begun.get(optimizer) is None:
+            self._begun[optimizer] = True
+            seen.new_optimizers.append(type(optimizer).__name__)
 
 
 def _modules_of(model: nn.Module, kind: type[M]) -> dict[str, M]:
@@ -508,6 +530,14 @@ def _counted_batches(norms: Mapping[str, _BatchNorm]) -> dict[str, int]:
         if norm.training and count is not None:
             versions[name] = count._version
     return versions
+
+
+def _begins(optimizer: Optimizer) -> bool:
+    """True if an optimizer with a momentum or averages has none yet."""
+    if optimizer.state:
+        return False
+    groups = optimizer.param_groups
+    return any(group.get("momentum") or not _AVERAGES.isdisjoint(group) for group in groups)
 
 
 def _rate(optimizer: Optimizer, given: object) -> float | Tensor | None:

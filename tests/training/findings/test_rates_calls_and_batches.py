@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import partial
+
 import pytest
 import torch
 from recorded_facts import WAYS, Around, Net, Way, batch, loss_of, trained, training_facts
@@ -56,9 +59,39 @@ def test_the_optimizer_and_its_weight_decay_are_facts() -> None:
             loss_of(model).backward()
             optimizer.step()
     found = training_facts(kept.steps).values()
+    assert {facts.dtypes for facts in found} == {("float32",)}
     assert {(facts.optimizers, facts.weight_decays) for facts in found} == {
         (("AdamW",), (0.0, 0.1))
     }
+
+
+Momentum = partial(torch.optim.SGD, momentum=0.9)
+Made = Callable[[Iterator[nn.Parameter]], torch.optim.Optimizer]
+
+
+@pytest.mark.parametrize(
+    ("made", "is_anew", "new"),
+    [
+        (torch.optim.Adam, True, [("Adam",)] * 4),
+        (torch.optim.Adam, False, [("Adam",), (), (), ()]),
+        (Momentum, True, [("SGD",)] * 4),
+        (torch.optim.SGD, True, [()] * 4),
+    ],
+)
+def test_an_optimizer_with_averages_that_is_made_anew_is_a_fact(
+    *, made: Made, is_anew: bool, new: list[tuple[str, ...]]
+) -> None:
+    def loop(model: nn.Module, optimizer: torch.optim.Optimizer, around: Around) -> None:
+        for number in range(4):
+            if is_anew:
+                optimizer = made(model.parameters())
+            with around(number):
+                loss_of(model).backward()
+                optimizer.step()
+
+    model = Net()
+    found = trained(loop, Way(1, is_marked=True), model, made(model.parameters()))
+    assert [facts.new_optimizers for facts in found.values()] == new
 
 
 class Forgetful(Net):

@@ -68,6 +68,8 @@ FULL = TrainingFacts(
     dropouts={"drop": 0.75},
     optimizers=("AdamW",),
     weight_decays=(0.0, 0.01),
+    new_optimizers=("AdamW",),
+    dtypes=("float32",),
     changed_outside={"conv1.weight": 0.25},
     left_out={"initial_norms": 7},
 )
@@ -132,6 +134,8 @@ def test_the_record_is_the_documented_json() -> None:
         "dropouts": {"drop": 0.75},
         "optimizers": ["AdamW"],
         "weight_decays": [0.0, 0.01],
+        "new_optimizers": ["AdamW"],
+        "dtypes": ["float32"],
         "changed_outside": {"conv1.weight": 0.25},
         "left_out": {"initial_norms": 7},
     }

@@ -35,6 +35,7 @@ KINDS = [
     "loss_without_logarithm", "averaged_targets", "far_targets", "loss_climbed",
     "labels_beyond_1", "summed_loss", "unbounded_loss", "never_called", "eval_mode",
     "not_in_optimizer", "gradients_not_cleared", "weights_overwritten",
+    "new_optimizer",
     "no_optimizer_step", "zero_rate", "rate_vanished", "copied_channels", "zero_weights",
     "dropout_high", "batchnorm_small_batch", "batchnorm_few_values", "batchnorm_momentum",
     "uneven_upsampling", "empty_code", "initial_loss", "large_activations", "growing_signal",
@@ -387,7 +388,7 @@ def test_another_threshold_of_a_rule_keeps_the_other_rules_of_its_group() -> Non
 
 def test_what_an_earlier_fmapboard_switched_off_by_the_name_of_a_group_stays_off() -> None:
     off = run_checks(RunRecord(off=frozenset({"update_ratio"}))).off
-    assert off == ("updates_too_large", "updates_too_small")
+    assert off == ("new_optimizer", "updates_too_large", "updates_too_small")
 
 
 def test_findings_that_an_earlier_fmapboard_stored_alone_are_no_judgement() -> None:

@@ -51,6 +51,7 @@ from fmapboard.health.rules.loss_without_logarithm import (
     LossWithoutLogarithmCheck as LossWithoutLogarithmCheck,
 )
 from fmapboard.health.rules.never_called import NeverCalledCheck as NeverCalledCheck
+from fmapboard.health.rules.new_optimizer import NewOptimizerCheck as NewOptimizerCheck
 from fmapboard.health.rules.no_gradient import NoGradientCheck as NoGradientCheck
 from fmapboard.health.rules.no_optimizer_step import NoOptimizerStepCheck as NoOptimizerStepCheck
 from fmapboard.health.rules.nonfinite import NonfiniteCheck as NonfiniteCheck
@@ -112,6 +113,7 @@ BUILT_IN: tuple[Rule, ...] = (
     NotInOptimizerCheck(),
     GradientsNotClearedCheck(),
     WeightsOverwrittenCheck(),
+    NewOptimizerCheck(),
     NoOptimizerStepCheck(),
     ZeroRateCheck(),
     RateVanishedCheck(),

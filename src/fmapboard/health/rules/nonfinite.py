@@ -20,7 +20,7 @@ from fmapboard.formats.tab_records import Floats
 from fmapboard.formats.training_facts import FirstNonfinite, Place
 from fmapboard.health import effects
 from fmapboard.health.evidence import Evidence
-from fmapboard.health.finding import Finding, named
+from fmapboard.health.finding import Finding, named, times
 from fmapboard.health.layer_findings import first_nonfinite, further
 from fmapboard.health.record import RunRecord
 from fmapboard.health.rule import Rule
@@ -80,6 +80,8 @@ class NonfiniteCheck(Rule):
         first_seen = FirstSeen(record, table, found.since, found.index, first)
         meaning, advice = cause(first_seen)
         own, rest = _own_weights(first_seen), further(found.more)
+        if own:
+            meaning += _recorded(evidence, first_seen)
         whose = f", whose {_not_finite(own)}" if own else ""
         yield Finding(
             class_="warning",
@@ -204,6 +206,22 @@ def _of_weights(first_seen: FirstSeen, own: tuple[str, ...]) -> Cause:
         "error_if_nonfinite=True stops at the first such gradient; log each step from "
         f"{before}",
     )
+
+
+def _recorded(evidence: Evidence, first_seen: FirstSeen) -> str:
+    """The optimizer, its rate and largest update, and the number format, as recorded before."""
+    step = first_seen.step if first_seen.before is None else first_seen.before
+    facts = first_seen.record.facts.get(step)
+    parts = []
+    if facts is not None and facts.rates is not None:
+        optimizer = " and ".join(facts.optimizers) or "the optimizer"
+        parts.append(f"{optimizer} had a learning rate of {facts.rates[1]:.2g}")
+    largest = evidence.largest_update(step)
+    if largest is not None:
+        parts.append(f"the largest update moved `{largest.parameter}` by {times(largest.value)}")
+    if facts is not None and facts.dtypes:
+        parts.append(f"the weights are in {' and '.join(facts.dtypes)}")
+    return f". At step {step} {', '.join(parts)}" if parts else ""
 
 
 def _of_first(first_seen: FirstSeen) -> Cause:

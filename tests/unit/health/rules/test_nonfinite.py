@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from check_records import STEPS, from_step, record
@@ -65,6 +66,19 @@ def test_a_weight_that_is_not_finite_is_the_cause_and_no_overflow() -> None:
     assert "error_if_nonfinite=True" in found.advice
     assert "log each step from 20" in found.advice
     assert "overflow" not in found.text
+
+
+def test_the_rate_the_largest_update_and_the_number_format_of_lost_weights_are_said() -> None:
+    facts = [
+        replace(known, rates=(0.1, 4.0), optimizers=("SGD",), dtypes=("bfloat16",))
+        for known in weights(["conv1.weight"])
+    ]
+    scalars = {"update_ratio/conv2.weight": [0.1, 0.2, 3.5]}
+    found = only(record(columns=lost(1), scalars=scalars, facts=facts))
+    assert found.meaning.endswith(
+        "or other code did it. At step 20 SGD had a learning rate of 4, the largest update moved "
+        "`conv2.weight` by 3.5 times its norm, the weights are in bfloat16"
+    )
 
 
 def test_weights_that_were_lost_before_the_first_logged_step() -> None:
