@@ -74,8 +74,8 @@ class WatchOptions(CommonOptions, total=False):
 class Options:
     """The validated options of a ``FeatureMapLogger``; ``watch`` describes each.
 
-    >>> Options(every=10).kernels_every
-    10
+    >>> Options(kernels=5).kernels_every
+    5
 
     Raises:
         ConfigurationError: an option has an invalid value.
@@ -163,8 +163,10 @@ class Options:
 
     @property
     def kernels_every(self) -> int:
-        """Draw convolution kernels at every n-th logged step; 0 for never."""
-        return 10 if self.kernels is True else int(self.kernels)
+        """Read convolution kernels at every n-th logged step; 0 for never."""
+        if self.kernels is True and self.max_channels is None:
+            return 10  # whole weights take long to copy
+        return int(self.kernels)
 
     @property
     def step_attribution(self) -> bool | str:

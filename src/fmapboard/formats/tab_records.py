@@ -12,7 +12,9 @@ if an activation with an off value directly follows the layer, ``activation`` ({
 channels are (see ``records.LayerPart``). ``change_since`` ({name: step}) says which logged step
 each array ``<name>.change`` compares with; it is missing if there is none. ``estimated_updates``
 lists those of the layer's own parameters whose update ratio is an estimate, such as ``weight``; it
-is missing if there is none.
+is missing if there is none. ``kernels`` is the picture of the layer's kernels at an earlier
+``step`` that still shows them: they have changed by less than 5 % of their norm; it is missing if
+they are drawn, or were not read.
 
 Keys of a picture: ``role`` (a ``records.TensorKind``), ``tag`` (in the Images dashboard), ``shape``
 (of the whole tensor), ``channels`` (of the whole tensor), ``drawn`` (channels 0 … drawn - 1 are

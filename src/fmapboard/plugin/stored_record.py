@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -40,6 +40,7 @@ class PictureFacts:
         channels: number of the layer's channels; None for kernels.
         drawn: number of channels that were drawn; None for kernels.
         counted: False if the counts of non-finite values are lower bounds.
+        step: at which it was drawn; None for the step of the record.
     """
 
     role: str
@@ -48,6 +49,7 @@ class PictureFacts:
     channels: int | None = None
     drawn: int | None = None
     counted: bool = True
+    step: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,7 @@ class Header:
     Attributes:
         change_since: name of each array of changes, without ".change" -> the step compared with.
         estimated_updates: own parameters of the layer whose update ratio is an estimate.
+        kernels: an earlier picture of the layer's kernels, which still shows them.
         shape: of a part of a block; empty for others.
         unit: what its channels are.
     """
@@ -78,6 +81,7 @@ class Header:
     activation: Activation | None = None
     change_since: Mapping[str, int] = field(default_factory=dict)
     estimated_updates: tuple[str, ...] = ()
+    kernels: PictureFacts | None = None
     shape: str = ""
     unit: str = "channel"
 
@@ -102,6 +106,15 @@ class Record(NamedTuple):
     header: Header
     raw: dict[str, Any]
     arrays: Mapping[str, Floats]
+
+    def with_earlier_kernels(self) -> Record:
+        """The record with the earlier picture of the layer's kernels among its pictures."""
+        facts = self.header
+        if facts.kernels is None:
+            return self
+        header = replace(facts, pictures=(*facts.pictures, facts.kernels))
+        raw = {**self.raw, "pictures": [*self.raw["pictures"], self.raw["kernels"]]}
+        return self._replace(header=header, raw=raw)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from fmapboard.render import png
 from fmapboard.render.palettes import palette
 from fmapboard.summary.attributions import SIDE, AttributionState, attributions
 from fmapboard.summary.change import Drawn, Maps, Weights, changes_of_maps, followed_weights
+from fmapboard.summary.drawn_kernels import DrawnKernels, kernel_pictures
 from fmapboard.summary.heads import head_scalars
 from fmapboard.summary.histograms import histogram
 from fmapboard.summary.overview import OverviewState, overview
@@ -73,6 +74,7 @@ class SummaryState:
         read: What was last read of the losses, by name of the output.
         overview: See ``OverviewState``.
         attributions: See ``AttributionState``.
+        kernels: See ``drawn_kernels.KernelPictures.last``.
         has_nonfinite: The first non-finite value has been reported.
     """
 
@@ -83,6 +85,7 @@ class SummaryState:
     read: Mapping[str, ReadLoss] = field(default_factory=dict)
     overview: OverviewState = field(default_factory=OverviewState)
     attributions: AttributionState = field(default_factory=AttributionState)
+    kernels: Mapping[str, DrawnKernels] = field(default_factory=dict)
     has_nonfinite: bool = False
 
 
@@ -95,6 +98,7 @@ class SummaryBuilder:
         scale: How the planes were scaled, for the descriptions.
         name: Name of the model; every tag begins with ``name.``. None for no prefix.
         max_kernels: Maximum number of outputs and inputs of a convolution that are drawn.
+        only_changed_kernels: Draw kernels again only once they have changed.
         with_pngs: Encode the pictures here, for a caller that needs their size before writing.
         has_probe: The drawn maps are those of a probe: the same images at each step.
         class_names: Of the classes, for the pictures of images with a high loss.
@@ -107,6 +111,7 @@ class SummaryBuilder:
     scale: Scale = "channel"
     name: str | None = None
     max_kernels: int | None = 64
+    only_changed_kernels: bool = False
     with_pngs: bool = False
     has_probe: bool = False
     class_names: tuple[str, ...] = ()
@@ -173,6 +178,7 @@ class SummaryBuilder:
             read=whole.read,
             overview=layers.overview,
             attributions=attributed,
+            kernels=layers.kernels,
             has_nonfinite=self.state.has_nonfinite or nonfinite is not None,
         )
         return state, step
@@ -185,20 +191,35 @@ class SummaryBuilder:
             for measured in data.measured
             if measured.planes is not None
         ]
-        drawn += [self._pictures.of_kernels(kernels) for kernels in data.kernels]
+        kernels = kernel_pictures(
+            before.kernels,
+            data.kernels,
+            self._pictures,
+            data.step,
+            only_changed=self.only_changed_kernels,
+        )
+        drawn += kernels.drawn
         pictures = self._finished(layer.tagged for layer in drawn)
         by_label: defaultdict[str, list[TaggedPictures]] = defaultdict(list)
         for tagged in pictures:
             assert tagged.layer_call is not None  # none of them is a network input
             by_label[tagged.layer_call.label].append(tagged)
         maps, changes = changes_of_maps(before.maps, before.weights, data, has_probe=self.has_probe)
-        step = Drawn(data, by_label, changes, followers(data.measured), self._prefix)
+        step = Drawn(
+            data,
+            pictures=by_label,
+            unchanged_kernels=kernels.unchanged,
+            changes=changes,
+            followers=followers(data.measured),
+            prefix=self._prefix,
+        )
         headers = {layer.tagged.tag: layer.header for layer in drawn}
         written, records = tab_records(before.written, step, headers)
         numbers, overview_records, fractions = overview(before.overview, step)
         return _OfLayers(
             pictures=pictures,
             maps=maps,
+            kernels=kernels.last,
             written=written,
             records=records,
             overview=numbers,
@@ -287,7 +308,7 @@ class _OfLayers(NamedTuple):
 
     Attributes:
         pictures: Of maps and kernels.
-        maps: See ``SummaryState``, as ``written`` and ``overview``.
+        maps: See ``SummaryState``, as ``kernels``, ``written`` and ``overview``.
         records: Of the tab, a record per drawn layer call.
         overview_records: Of the run's overview.
         fractions: Tag without prefix -> share of channels.
@@ -295,6 +316,7 @@ class _OfLayers(NamedTuple):
 
     pictures: Sequence[TaggedPictures]
     maps: Maps
+    kernels: Mapping[str, DrawnKernels]
     written: Mapping[str, int]
     records: Sequence[TabRecord]
     overview: OverviewState

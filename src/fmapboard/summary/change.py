@@ -39,7 +39,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -142,6 +142,7 @@ class Drawn(NamedTuple):
     Attributes:
         data: The measurements.
         pictures: Label of a layer -> the pictures of it and of its kernels.
+        unchanged_kernels: See ``drawn_kernels.KernelPictures.unchanged``.
         changes: See ``changes_of_maps``.
         followers: Label of a layer -> the activation that follows it.
         prefix: Prefix of every tag.
@@ -149,6 +150,7 @@ class Drawn(NamedTuple):
 
     data: StepData
     pictures: Mapping[str, Sequence[TaggedPictures]]
+    unchanged_kernels: Mapping[str, Mapping[str, Any]]
     changes: Changes
     followers: Mapping[str, LayerMeasurement]
     prefix: str

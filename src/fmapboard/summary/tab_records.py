@@ -65,6 +65,8 @@ def tab_records(
         changes = {
             name: step.changes[label, name] for name in CHANGED if (label, name) in step.changes
         }
+        if label in step.unchanged_kernels:
+            header["kernels"] = step.unchanged_kernels[label]
         if header["layer"] in estimated:
             header["estimated_updates"] = estimated[header["layer"]]
         if changes:

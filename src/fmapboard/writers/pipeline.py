@@ -60,6 +60,7 @@ class Pipeline:
             scale=options.scale,
             name=options.name,
             max_kernels=options.max_channels,
+            only_changed_kernels=options.kernels is True,
             with_pngs=options.max_bytes_per_step is not None,
             has_probe=options.probe is not None,
             class_names=options.class_names,

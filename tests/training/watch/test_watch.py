@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from watched_training import batch, tags, train_step
 
 import fmapboard
 import fmapboard.formats.tab_records
+from fmapboard.records import LoggedStep
 from fmapboard.writers.folder import MemoryWriter
 
 
@@ -82,14 +84,23 @@ def test_inputs_and_gradients_of_maps_are_written_only_on_request() -> None:
     assert not {g for g in groups if g.startswith(("inputs", "gradients_of_maps", "activation_g"))}
 
 
-def test_kernels_are_drawn_on_their_own_slower_schedule() -> None:
-    model, kept = NestedNet(), MemoryWriter()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1):
-        for _ in range(11):
-            train_step(model, optimizer)
-    drawn = [s.step for s in kept.steps if any(p.kind == "kernels" for p in s.pictures)]
-    assert drawn == [0, 10]
+def drawn_kernels(steps: Sequence[LoggedStep]) -> list[int]:
+    return [s.step for s in steps if any(p.kind == "kernels" for p in s.pictures)]
+
+
+@pytest.mark.parametrize(
+    ("options", "drawn"), [({}, [0, 4]), ({"max_channels": None}, [0]), ({"kernels": 2}, [0, 2, 4])]
+)
+def test_kernels_are_drawn_where_they_have_changed_or_at_every_nth_step(
+    options: dict[str, Any], drawn: list[int]
+) -> None:
+    model, kept = nn.Conv2d(3, 4, 3), MemoryWriter()
+    with fmapboard.watch(model, writer=kept, every=1, **options) as board:
+        for step in range(6):
+            with board.step(step), torch.no_grad():
+                model(torch.rand(1, 3, 8, 8))
+                model.weight.mul_(1.015)
+    assert drawn_kernels(kept.steps) == drawn
 
 
 def test_kernels_are_those_that_the_forward_pass_used() -> None:

@@ -78,6 +78,10 @@ def maps(provider: Provider, run: str, key: str, step: int) -> Maps:
         record = read_record(*blobs)
     except FormatError as error:
         raise Missing(str(error)) from error
+    if (
+        point.step == series.points[-1].step
+    ):  # whatever is kept besides, the newest step has its kernels
+        record = record.with_earlier_kernels()
     pictures, absent = _pictures(provider, LayerAt(series, point, record))
     return Maps(
         header=record.raw,
@@ -133,15 +137,14 @@ def picture_places(provider: Provider, layers: Sequence[LayerAt]) -> list[Places
 
 
 def _places(layer: LayerAt, stored: Mapping[str, list[Point]]) -> Places:
-    step = layer.point.step
-    first = point_at(layer.series.firsts, step)
     in_first_record = FIRST_PICTURE
     places: Places = []
     for picture in layer.record.header.pictures:
+        step = layer.point.step if picture.step is None else picture.step
         point = point_at(stored.get(picture.tag, ()), step)
         start = FIRST_PICTURE
         if point is None:
-            point = first
+            point = point_at(layer.series.firsts, step)
             start = in_first_record
         in_first_record += picture.samples
         samples = []

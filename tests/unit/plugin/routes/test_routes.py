@@ -236,6 +236,27 @@ def test_numbers_say_which_update_ratios_are_estimates(tmp_path: Path) -> None:
     assert "estimates" not in tab.ask("data/numbers", run="run", key="fmapboard/0")
 
 
+@pytest.mark.parametrize("kept", [50, 3])
+def test_the_newest_step_has_its_kernels_whatever_is_kept_besides(
+    tmp_path: Path, kept: int
+) -> None:
+    model = nn.Conv2d(3, 4, 3)
+    with fmapboard.watch(model, tmp_path / "run", every=1) as board:
+        for step in range(20):
+            with board.step(step), torch.no_grad():
+                model(torch.rand(1, 3, 8, 8))
+                model.weight.mul_(1.1 if step < 4 else 1.0)
+        board.flush()
+        tab = open_tab(tmp_path, kept)
+        (layer,) = tab.ask("data/layers", run="run")["layers"]
+        facts, _ = tab.open("data/maps", run="run", key=layer["key"], step=19)
+    roles = [picture["role"] for picture in facts["pictures"]]
+    assert roles == ["feature_maps", "kernels"]
+    entry = facts["header"]["pictures"][1]
+    assert (entry["role"], entry["step"]) == ("kernels", 3)
+    assert entry["peak"] == pytest.approx(float(model.weight.detach().abs().max()))
+
+
 def test_why_marks_the_same_estimates(tmp_path: Path) -> None:
     model = nn.Sequential(nn.Conv2d(3, 256, 3), nn.Conv2d(256, 32, 3))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

@@ -127,7 +127,10 @@ export function roundingOf({ a, columns }) {
 
 /** What the picture shows: kernels, step, and how to read it. @param {KernelsScene} scene */
 export function kernelMeaning(scene) {
-  const { a: of, arranged, question, ranges, differenceRanges } = scene;
+  const { a: of, arranged, picture, question, ranges, differenceRanges } = scene;
+  const drawnAt = picture?.role === "kernels" ? picture.step : undefined;
+  const earlier = drawnAt === undefined ? "" : `, hardly changed since step ${stepText(drawnAt)}`;
+  const when = `at step ${stepText(question.step)}${earlier}`;
   const error = roundingOf(scene);
   const noise =
     error && differenceRanges.hi[0] <= error
@@ -138,13 +141,13 @@ export function kernelMeaning(scene) {
   if (of.rowOf !== null) {
     const weights = count(of.width, of.rowOf, "weights");
     return (
-      `Weight at step ${stepText(question.step)}: ${count(of.outputs, of.allOutputs, "rows")} of ` +
+      `Weight ${when}: ${count(of.outputs, of.allOutputs, "rows")} of ` +
       `${weights}, from which the kernels are computed. A row per expert, or per output.${noise}`
     );
   }
   const grouped = of.groups > 1 ? ` in each of ${of.groups} groups` : "";
   const drawn =
-    `Kernels at step ${stepText(question.step)}: ` +
+    `Kernels ${when}: ` +
     `${count(of.outputs, of.allOutputs, "output channels")}${of.transposed ? grouped : ""}, ` +
     `${count(of.inputs, of.allInputs, "inputs")}${of.transposed ? "" : grouped}.`;
   if (arranged.isColour) {

@@ -259,6 +259,8 @@ export class Scenes {
       const entry = this.source.maps(question);
       // Stop at the first step that has kernels, or whose answer has not arrived.
       if (!entry.value || entry.value.kernels) return question;
+      const drawn = layer.steps.indexOf(entry.value.header.kernels?.step ?? NaN);
+      if (drawn >= 0) return { ...asked, step: layer.steps[drawn], ts: layer.wall_times[drawn] };
     }
     return { ...asked, step: layer.steps[0], ts: layer.wall_times[0] };
   }

@@ -43,6 +43,7 @@ export type RecordHeader = {
   pictures: Picture[];
   activation?: { label: string; type: string };
   change_since?: Record<string, number>;
+  kernels?: KernelsPicture;
 };
 
 export type Picture = MapsPicture | KernelsPicture;
@@ -67,10 +68,12 @@ export type MapsPicture = {
 };
 
 /**
- * `outputs` and `inputs` are [drawn, all] of the weight's axes, the scale is -`peak` … `peak`.
+ * `outputs` and `inputs` are [drawn, all] of the weight's axes, the scale is -`peak` … `peak`. An
+ * earlier picture has the `step` at which it was drawn.
  */
 export type KernelsPicture = {
   role: "kernels";
+  step?: number;
   peak: number;
   palette: string;
   padding: number;
