@@ -121,6 +121,8 @@ def writing(what: str) -> Iterator[None]:
 _ADVICE_TO_WRITE = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "; free some space there"),
     **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "; choose a directory of your own"),
+    **dict.fromkeys((errno.EEXIST, errno.ENOTDIR), "; choose a path without a file in it"),
+    errno.EFBIG: "; raise the limit on the size of files (ulimit -f)",
 }
 """Number of a system's error -> the end of the message."""
 

@@ -17,8 +17,10 @@ import fmapboard
 from fmapboard import FmapboardError, WriteError, intervene, silence
 from fmapboard.cli.commands import serve
 from fmapboard.errors import not_written, writing
+from fmapboard.imaging.images import find_images
 from fmapboard.imaging.models.load import load_model
 from fmapboard.imaging.models.request import ModelRequest
+from fmapboard.imaging.models.weight_files import read_file
 from fmapboard.imaging.visualize import logged_for
 from fmapboard.integrations.training_run import placed
 from fmapboard.model_comparison.comparison import compared
@@ -51,6 +53,25 @@ def change_a_shape() -> None:
         model(torch.zeros(1, 1, 2, 2))
 
 
+def change(layer: Any) -> None:
+    model = nn.Sequential(nn.Conv2d(1, 2, 1))
+    with intervene(model, {"0": layer}):
+        model(torch.zeros(1, 1, 2, 2))
+
+
+def change_a_missing_channel() -> None:
+    change(silence(7))
+
+
+def change_a_missing_axis() -> None:
+    change(silence(0, channel_axis=4))
+
+
+def attribution_of_a_missing_class() -> None:
+    model = nn.Sequential(nn.Conv2d(1, 2, 1), nn.ReLU(), nn.Flatten(), nn.Linear(8, 2))
+    fmapboard.attribution(model, torch.zeros(1, 1, 2, 2), target=2)
+
+
 def report_of_a_bucket() -> None:
     with logged_for(Path("report.html"), RemoteDirectory("gs://runs"), steps=1, say=print):
         pass
@@ -76,6 +97,14 @@ def report_of_a_bucket() -> None:
             "no W&B run; give it one, or pass log_dir= instead",
         ),
         (change_a_shape, "no tensor that could be changed; name a layer inside or behind it"),
+        (
+            change_a_missing_channel,
+            "there are 2 channels, 0…1 (outputs of Conv2d); give numbers of these",
+        ),
+        (change_a_missing_axis, "for shape [1, 2, 2, 2]; give one from 0 to 3"),
+        (attribution_of_a_missing_class, "the model has 0…1; give one of these"),
+        (lambda: find_images([Path(__file__).parent / "zzzzzz.qqq"]), "; check the path"),
+        (lambda: read_file(Path(__file__).parent / "zzzzzz.qqq"), "; check the path"),
     ],
 )
 def test_an_error_says_what_to_do(call: Callable[[], Any], last_step: str) -> None:
@@ -91,7 +120,10 @@ def test_an_error_says_what_to_do(call: Callable[[], Any], last_step: str) -> No
         (errno.EDQUOT, "; free some space there"),
         (errno.EACCES, "; choose a directory of your own"),
         (errno.EROFS, "; choose a directory of your own"),
-        (errno.EFBIG, ""),
+        (errno.ENOTDIR, "; choose a path without a file in it"),
+        (errno.EEXIST, "; choose a path without a file in it"),
+        (errno.EFBIG, r"; raise the limit on the size of files \(ulimit -f\)"),
+        (errno.EIO, ""),
     ],
 )
 def test_what_cannot_be_written_is_said_with_the_reason_and_what_to_do(

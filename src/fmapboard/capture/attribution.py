@@ -236,7 +236,8 @@ class AttributionPass(CaptureListener):
             self._guard.hint(
                 "attribution needs images",
                 "attribution= draws over the network's input, but the model was not called with "
-                "images [N, C, H, W] of 1 or 3 channels; no attribution is logged",
+                "images [N, C, H, W] of 1 or 3 channels; no attribution is logged. Leave "
+                "attribution= out",
             )
 
     def discard(self) -> None:

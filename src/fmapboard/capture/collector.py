@@ -184,7 +184,8 @@ class ActivationCollector(CaptureListener):
         self.guard.hint(
             "normalization",
             f"normalization= has a mean and std for {channels} channels, but the input has "
-            f"{len(image.values)}; the input is drawn as the network received it",
+            f"{len(image.values)}; the input is drawn as the network received it. Give one "
+            "mean and one std per channel",
         )
 
     def ended(self) -> None:

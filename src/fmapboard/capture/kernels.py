@@ -114,7 +114,10 @@ def _kernels(
             return None
         is_plain = type(weight) in (Tensor, nn.Parameter)
         if is_plain and not weight.untyped_storage().nbytes():
-            raise CaptureError("the weight has no memory: another library has freed or sharded it")
+            raise CaptureError(
+                "the weight has no memory: another library has freed or sharded it; kernels=False "
+                "leaves kernels out"
+            )
         kernels = whole(weight.detach())
         if kernels.dim() == 2:  # what kernels are computed from, such as one row per expert
             kernels = kernels[:, :ROW].unsqueeze(1)

@@ -129,7 +129,9 @@ def _scores(output: Any, target: Target, images: int) -> tuple[Tensor, list[str]
     known = logits.shape[1]
     for number in classes:
         if not isinstance(number, int) or not 0 <= number < known:
-            raise ConfigurationError(f"class {number} does not exist: the model has 0…{known - 1}")
+            raise ConfigurationError(
+                f"class {number} does not exist: the model has 0…{known - 1}; give one of these"
+            )
     index = torch.tensor(classes, device=logits.device)[:, None]  # [N, 1]
     scores = logits.gather(1, index)[:, 0]  # [N]
     return scores, [f"class {number}" for number in classes]

@@ -172,7 +172,8 @@ class ForwardInputs:
             raise
         except Exception as error:
             raise CaptureError(
-                f"{name}() raised {one_line(error)} (images of shape {list(images.shape)})"
+                f"{name}() raised {one_line(error)} (images of shape {list(images.shape)}); for "
+                "the traceback, call it with a tensor of this shape"
             ) from error
         if isinstance(made, Tensor):
             return (made,), {}
@@ -243,7 +244,8 @@ def inputs_from(given: Sequence[str], images: int, forward_args: Sequence[str]) 
 
 def _read(path: Path, text: str) -> Any:
     if not path.is_file():
-        raise ConfigurationError(f"--input {text!r}: no such file: {str(path)!r}{nearby(path)}")
+        advice = nearby(path) or "; check the path"
+        raise ConfigurationError(f"--input {text!r}: no such file: {str(path)!r}{advice}")
     try:
         if path.suffix.lower() == ".npy":
             value = torch.from_numpy(np.load(path, allow_pickle=False))

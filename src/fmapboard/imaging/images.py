@@ -276,7 +276,7 @@ def _check_exists(path: Path) -> None:
         return
     if url_of(path):
         raise ImageError(f"{url_of(path)!r} is a URL, which is not read; download the image first")
-    advice = nearby(path)
+    advice = nearby(path) or "; check the path"
     if re.fullmatch(r"[\d.]+,?", str(path)):
         advice = "; write several numbers for one option with commas: --mean 0.485,0.456,0.406"
     raise ImageError(f"no such file or folder: {str(path)!r}{advice}")

@@ -78,7 +78,8 @@ class ChannelChange:
             axis = self.channel_axis
             if not -tensor.dim() <= axis < tensor.dim():
                 raise ConfigurationError(
-                    f"channel_axis={axis} is out of range for shape {list(tensor.shape)}"
+                    f"channel_axis={axis} is out of range for shape {list(tensor.shape)}; give "
+                    f"one from 0 to {tensor.dim() - 1}"
                 )
             axis %= tensor.dim()
         if self.channels is None:
@@ -102,7 +103,7 @@ class ChannelChange:
         if beyond:
             raise ConfigurationError(
                 f"no channel {', '.join(map(str, beyond))}: there are {count} channels, "
-                f"0…{count - 1} ({what})"
+                f"0…{count - 1} ({what}); give numbers of these"
             )
         return list(self.channels)
 

@@ -40,7 +40,9 @@ class FeatureMapsLoader(base_plugin.TBLoader):  # type: ignore[misc]  # tensorbo
                     flags.samples_per_plugin = with_kept_steps(given)
         except Exception as error:
             _log.warning(
-                "fmapboard: could not raise the number of steps that TensorBoard keeps: %s", error
+                "fmapboard: could not raise the number of steps that TensorBoard keeps: %s; give "
+                "it as --samples_per_plugin images=200,feature_maps=200",
+                error,
             )
 
     def load(self, context: Any) -> Any:

@@ -89,7 +89,9 @@ class WandbWriter:
                 self._log(self._waiting.popleft(), commit=False)
                 self._row = self._run.step
         except Exception as error:
-            raise WriteError(f"W&B: {first_line(error)}") from error
+            raise WriteError(
+                f"W&B: {first_line(error)}; wandb's own log says more (wandb/latest-run/logs)"
+            ) from error
         if self._waiting and not self._is_called_at_finish:
             self._is_called_at_finish = _call_at_finish(self._run, self._write_waiting)
         if len(self._waiting) > MAX_WAITING:

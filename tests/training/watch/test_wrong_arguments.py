@@ -142,5 +142,5 @@ def test_a_normalization_that_does_not_fit_the_input_is_reported_once(
             train_step(model, optimizer)
     assert said() == [
         "fmapboard: normalization= has a mean and std for 2 channels, but the input has 3; the "
-        "input is drawn as the network received it"
+        "input is drawn as the network received it. Give one mean and one std per channel"
     ]

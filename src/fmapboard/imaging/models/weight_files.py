@@ -69,7 +69,8 @@ def read_file(path: Path) -> Mapping[str, Any]:
 def _files(path: Path) -> list[Path]:
     """The files of a checkpoint, all checked to exist."""
     if not path.exists():
-        raise CheckpointError(f"no such checkpoint: {str(path)!r}{nearby(path)}")
+        advice = nearby(path) or "; check the path"
+        raise CheckpointError(f"no such checkpoint: {str(path)!r}{advice}")
     if path.is_dir():
         known = [path / name for name in _IN_FOLDER if (path / name).is_file()]
         if not known:
