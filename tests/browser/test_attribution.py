@@ -84,7 +84,7 @@ def test_the_heat_has_the_aspect_of_the_input_and_fits_the_window(
 ) -> None:
     person = visit(place, run="attributed", view="attribution")
     person.drawn(3)
-    for window, sides in {(1400, 800): (195, 260), (700, 500): (150, 200)}.items():
+    for window, sides in {(1400, 800): (198, 264), (700, 500): (150, 200)}.items():
         person.page.set_viewport_size({"width": window[0], "height": window[1]})
         person.settle()
         for canvas in person.see(f"{ROWS} canvas").all():

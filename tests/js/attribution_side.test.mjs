@@ -4,7 +4,11 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { sideFor, subjectText } from "../../src/fmapboard/plugin/static/view/attribution.js";
+import {
+  deadText,
+  sidesFor,
+  subjectText,
+} from "../../src/fmapboard/plugin/static/view/attribution.js";
 
 /** @param {number} count @param {boolean} isPaired @param {[number, number]|null} size of maps */
 function rows(count, isPaired = true, size = null) {
@@ -14,21 +18,48 @@ function rows(count, isPaired = true, size = null) {
   );
 }
 
+/** @param {Parameters<typeof sidesFor>} of */
+const sideOf = (...of) => sidesFor(...of).side;
+
 test("pictures are as large as all layers of a run fit the window", () => {
-  assert.equal(sideFor(rows(5), 2536, 1000), 400); // 3 and 2 layers
-  assert.equal(sideFor(rows(5, false), 2536, 1000), 480); // 5 layers
-  assert.equal(sideFor(rows(5), 1376, 560), 200);
+  assert.equal(sideOf(rows(5), 2536, 1000), 412); // 3 and 2 layers
+  assert.equal(sideOf(rows(5, false), 2536, 1000), 488); // 5 layers
+  assert.equal(sideOf(rows(5), 1376, 560), 200);
 });
 
 test("flat pictures leave space below, so they are larger", () => {
-  assert.equal(sideFor(rows(5), 1256, 490), 160);
-  assert.equal(sideFor(rows(5, true, [24, 32]), 1256, 490), 180);
-  assert.equal(sideFor(rows(5, true, [32, 24]), 1256, 490), 160);
+  assert.equal(sideOf(rows(5), 1256, 490), 164);
+  assert.equal(sideOf(rows(5, true, [24, 32]), 1256, 490), 196);
+  assert.equal(sideOf(rows(5, true, [32, 24]), 1256, 490), 164);
 });
 
 test("pictures that do not fit keep their least size and scroll", () => {
-  assert.equal(sideFor(rows(40), 1376, 560), 200);
-  assert.equal(sideFor(rows(1), 100, 100), 200);
+  assert.equal(sideOf(rows(40), 1376, 560), 200);
+  assert.equal(sideOf(rows(1), 100, 100), 200);
+});
+
+test("the input has a column of its own where the layers hardly lose by it", () => {
+  const beside = sidesFor(rows(4, false), 1416, 690, true);
+  assert.deepEqual(beside, { side: 264, input: 566, lead: 566 });
+  const { side, input, lead } = sidesFor(rows(3), 1416, 656, true);
+  assert.deepEqual([side === input, lead], [true, 0]);
+  assert.equal(sidesFor(rows(4, false), 1416, 690).lead, 0);
+});
+
+test("layers that let no gradient through are named", () => {
+  /** @param {(string|null)[]} dead of each layer */
+  const text = (dead) => {
+    const shown = dead.map((label) => ({ now: { step: 30, dead: label } }));
+    return deadText(
+      /** @type {import("../../src/fmapboard/plugin/static/model/model.js").Row[]} */ (
+        /** @type {unknown} */ (shown)
+      ),
+      undefined,
+    );
+  };
+  assert.equal(text([null, null]), "");
+  assert.match(text(["r3", "r3", null]), /^No gradient comes through r3 at step 30: every one/);
+  assert.match(text(["r3", "r4"]), /comes through r3, r4 at step 30: .* of their channels is dead/);
 });
 
 test("the heading names the class, its score and the image", () => {

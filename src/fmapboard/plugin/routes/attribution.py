@@ -6,13 +6,15 @@ import contextlib
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from fmapboard.formats import tags
 from fmapboard.formats.tab_records import PLUGIN_NAME, FormatError, read_json, reading, typed
+from fmapboard.health.table import HealthTable
 from fmapboard.plugin.answers import Answer, Missing, Png
 from fmapboard.plugin.layer_series import Kept, timeline
+from fmapboard.plugin.overview_series import run_overview
 from fmapboard.plugin.routes.maps import FIRST_PICTURE
 from fmapboard.plugin.tag_names import natural
 from fmapboard.runs.provider import IMAGES, Point, Provider
@@ -74,6 +76,9 @@ class AttributionSeries:
         facts: what else is known.
         gradients: norm of the gradient at each step; None if unknown.
         scores: what is explained at each step; None if it is a loss or unknown.
+        dead: label of the layer of which every channel is dead at each step, so that there is
+            nothing to attribute: this one, or, where no gradient arrives, the nearest one behind
+            it; None if there is none.
     """
 
     key: str
@@ -85,6 +90,7 @@ class AttributionSeries:
     facts: AttributionFacts
     gradients: list[float | None]
     scores: list[Score | None]
+    dead: list[str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +115,38 @@ def attribution(provider: Provider, run: str) -> Attribution:
     norm_tags = [_in_group(series.key, tags.ATTRIBUTION_GRADIENT) for series in every]
     found = provider.scalars(run, norm_tags)
     scores = _scores(provider, run, every)
+    table = run_overview(provider, run).table
     listed = []
     for series, tag in zip(every, norm_tags, strict=True):
         first = records.get(series.key, _FirstRecord())
         norms = {datum.step: datum.value for datum in found.get(tag, ())}
-        listed.append(_listed(series, first, norms, scores[_score_tag(series.key)]))
+        found_series = _listed(series, first, norms, scores[_score_tag(series.key)])
+        if table is not None:
+            found_series = replace(found_series, dead=_dead(found_series, table))
+        listed.append(found_series)
     listed.sort(key=_order)
     return Attribution(run, listed)
+
+
+def _dead(series: AttributionSeries, table: HealthTable) -> list[str | None]:
+    """``AttributionSeries.dead`` at each step."""
+    own = table.index(series.name, series.label)
+    if own is None:
+        return series.dead
+    place = {step: index for index, step in enumerate(table.steps)}
+    is_dead = table.columns["dead"] == 1
+    dead: list[str | None] = []
+    for step, gradient in zip(series.steps, series.gradients, strict=True):
+        found = None
+        if step in place:
+            candidates = [own, *range(own + 1, len(table.rows))] if gradient == 0 else [own]
+            for index in candidates:
+                row = table.rows[index]
+                if row.name == series.name and is_dead[place[step], index]:
+                    found = row.facts.activation or row.facts.label
+                    break
+        dead.append(found)
+    return dead
 
 
 def _order(series: AttributionSeries) -> tuple[Any, ...]:
@@ -224,4 +255,5 @@ def _listed(
         facts=first,
         gradients=gradients,
         scores=[scores.get(step) for step in shown.steps],
+        dead=[None] * len(shown.steps),
     )

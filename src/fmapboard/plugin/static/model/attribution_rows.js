@@ -71,7 +71,7 @@ export function tile(source, run, series, i) {
   const { value, error } = source.picture("attribution_picture", query);
   const problem = error?.message ?? "";
   const [gradient, score] = [series.gradients[i] ?? null, series.scores?.[i] ?? null];
-  return { step, gradient, score, picture: value ?? null, problem };
+  return { step, gradient, score, dead: series.dead[i] ?? null, picture: value ?? null, problem };
 }
 
 /** Shows the kind after the present one. @param {App} app */

@@ -501,6 +501,8 @@ export interface AttributionSeries {
   gradients: (number | null)[];
   /** what is explained at each step; null if it is a loss or unknown. */
   scores: (Score | null)[];
+  /** label of the layer of which every channel is dead at each step, so that there is nothing to attribute: this one, or, where no gradient arrives, the nearest one behind it; null if there is none. */
+  dead: (string | null)[];
 }
 
 /** Where the patches of a layer are: steps, and wall times in s. */

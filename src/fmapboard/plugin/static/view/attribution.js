@@ -1,7 +1,7 @@
 // @ts-check
 /** Attribution of a sample: heat over the input image at each layer, now and at the first step. */
 
-import { callName, short, wordOf } from "../model/words.js";
+import { callName, deadWord, short, wordOf } from "../model/words.js";
 import { once } from "../server/cache.js";
 import { pixels } from "../server/decode.js";
 import { html, useLayoutEffect, useRef } from "../vendor/preact_htm.js";
@@ -66,12 +66,30 @@ export function headingText({ name, label, type, size }) {
  * @returns {[string, string]}
  */
 export function captionTexts(row, tile, picture, stepWords) {
-  const { step, gradient } = tile;
-  const time = `${tile === row.first ? "first " : ""}${wordOf(stepWords, step)}`;
+  const { step, gradient, dead } = tile;
+  const which = tile === row.first ? "first " : "";
+  const time = row.first ? `${which}${wordOf(stepWords, step)}` : "";
   const symbol = row.first ? "∂L/∂A" : "∂y/∂A";
   const norm = gradient === null ? "not finite or unknown" : short(gradient);
   const isGrey = isNegligible(picture) && gradient !== null;
-  return [time, `|${symbol}| = ${norm}${isGrey ? ", map negligible" : ""}`];
+  const why = dead === null ? "map negligible" : `${dead} is ${deadWord()}`;
+  return [time, `|${symbol}| = ${norm}${isGrey ? `, ${why}` : ""}`];
+}
+
+/**
+ * Which layers let no gradient through at the shown step; "" if none is known.
+ * @param {Row[]} rows @param {Words} stepWords
+ */
+export function deadText(rows, stepWords) {
+  const names = [...new Set(rows.flatMap(({ now }) => now.dead ?? []))];
+  if (!names.length) return "";
+  const [own, after] = names.length > 1 ? ["their", "them"] : ["its", "it"];
+  const place = wordOf(stepWords, rows[0].now.step).toLowerCase();
+  return (
+    `No gradient comes through ${names.join(", ")} at ${place}: every one of ${own} channels is ` +
+    `${deadWord()}, 0 for the whole batch. There is nothing to attribute to ${after} and to the ` +
+    `layers before; those behind see only zeros.`
+  );
 }
 
 /** True if a picture is one even grey. */
@@ -81,34 +99,50 @@ const isNegligible = once((/** @type {ImageBitmap} */ picture) =>
     .every((each) => each === NEGLIGIBLE),
 );
 
-/** Longer sides of a picture, CSS px: the largest at which all layers fit the window is used. */
-const SIDES = [480, 400, 320, 260, 200, 180, 160];
+/** Longer side of a picture, CSS px: the largest at which all layers fit the window is used. */
+const [LEAST, MOST] = [160, 640];
 /** Longer side where the layers do not fit at any, and scroll. */
 const SCROLLED = 200;
 /** Around a picture, CSS px: between the two of a layer, between layers, heading and captions. */
 const [GAP, BETWEEN, WORDS] = [8, 20, 80];
+/** The input is enlarged to fill the window if the others then keep this share of their side. */
+const KEPT = 0.9;
 
 /**
- * Longer side of the pictures, CSS px.
+ * Longer side of the pictures of layers and of that of the input, CSS px. `lead` is the height of an
+ * input that has a column of its own, 0 if it has none.
  * @param {readonly Row[]} rows @param {number} width @param {number} height CSS px
- * @param {number} [others] pictures besides, such as the input
+ * @param {boolean} [hasInput]
  */
-export function sideFor(rows, width, height, others = 0) {
-  const pictures = Math.max(...rows.map(({ first }) => (first ? 2 : 1)));
+export function sidesFor(rows, width, height, hasInput = false) {
   const shapes = rows.map(({ series }) => (series.size ? series.size[0] / series.size[1] : 1));
   const aspect = Math.min(1, Math.max(...shapes)); // of the input, nearly
-  const counts = [...Array(others).fill(1), ...Array(rows.length).fill(pictures)];
-  const fits = (/** @type {number} */ side) => {
+  const counts = rows.map(({ first }) => (first ? 2 : 1));
+  const even = sideFor(hasInput ? [1, ...counts] : counts, aspect, width, height);
+  const same = { side: even, input: even, lead: 0 };
+  if (!hasInput) return same;
+  const input = Math.floor(Math.min(0.4 * width, (height - WORDS / 2) / aspect));
+  const beside = sideFor(counts, aspect, width - input - BETWEEN, height);
+  const leads = input > even && beside >= KEPT * even && even > SCROLLED;
+  return leads ? { side: beside, input, lead: Math.ceil(input * aspect) } : same;
+}
+
+/**
+ * @param {readonly number[]} counts of pictures that stay side by side @param {number} aspect
+ * @param {number} width @param {number} height CSS px
+ */
+function sideFor(counts, aspect, width, height) {
+  for (let side = MOST; side >= LEAST; side -= 4) {
     let [lines, used] = [1, 0];
     for (const count of counts) {
       const wide = count * (side + GAP) - GAP;
+      if (wide > width) lines = Infinity;
       if (used && used + wide > width) [lines, used] = [lines + 1, 0];
-      if (wide > width) return false;
       used += wide + BETWEEN;
     }
-    return lines * (side * aspect + WORDS) <= height;
-  };
-  return SIDES.find(fits) ?? SCROLLED;
+    if (lines * (side * aspect + WORDS) <= height) return side;
+  }
+  return SCROLLED;
 }
 
 /** @param {{model: Model}} props */
@@ -122,17 +156,22 @@ export function Attribution({ model: { state, attribution } }) {
     if (!element || !below || !rows.length) return;
     const head = below.offsetTop - element.offsetTop;
     const [width, height] = [element.clientWidth - 24, element.clientHeight - head];
-    const side = sideFor(rows, width, height, attribution?.input ? 1 : 0);
-    element.style.setProperty("--side", `${side}px`);
+    const sides = sidesFor(rows, width, height, Boolean(attribution?.input));
+    element.style.setProperty("--side", `${sides.side}px`);
+    element.style.setProperty("--input", `${sides.input}px`);
+    element.style.setProperty("--lead", `${sides.lead}px`);
+    below.dataset.leads = String(sides.lead > 0);
   });
   if (!isShown) return null;
   const control = rows.length ? controlText(rows) : "";
+  const dead = rows.length ? deadText(rows, attribution?.words) : "";
   return html`
     <section class="attribution" role="main" aria-label="Attribution" tabindex="0" ref=${view}>
       <h1>Attribution${rows.length > 0 && ` · ${subjectText(rows[0], attribution?.words)}`}</h1>
       <div class="attribution-text">
         <p>${rows.length ? `${effectText(rows)} ${CHOICE}` : ""}</p>
         ${control && html`<p>${control}</p>`}
+        ${dead && html`<p class="dead" role="status">${dead}</p>`}
         <p class="heat-legend">
           <span>input</span><span class="heat-ramp" role="img" aria-label="grey to yellow" />
           <span>maximum of the picture</span><span class="heat-none" />
@@ -170,8 +209,10 @@ function Picture({ row, tile, words }) {
   if (picture) last.current = { picture, texts: captionTexts(row, tile, picture, words) };
   const shown = last.current?.picture;
   const [when, size] = last.current?.texts ?? ["", ""];
-  const paint = (/** @type {HTMLCanvasElement} */ canvas) => shown && drawn(canvas, shown);
-  const label = shown ? `Attribution of ${row.series.label}, ${when}, ${size}` : null;
+  const paint = (/** @type {HTMLCanvasElement} */ canvas) =>
+    shown && drawn(canvas, shown, "--side");
+  const about = ["Attribution of", `${row.series.label},`, when && `${when},`, size];
+  const label = shown ? about.filter(Boolean).join(" ") : null;
   return html`
     <figure class=${picture ? null : "old"}>
       <${Painted} role="img" aria-label=${label} paint=${paint} of=${[shown]} />
@@ -183,9 +224,9 @@ function Picture({ row, tile, words }) {
 
 /** The input without attribution. @param {{picture: ImageBitmap}} props */
 function Input({ picture }) {
-  const paint = (/** @type {HTMLCanvasElement} */ canvas) => drawn(canvas, picture);
+  const paint = (/** @type {HTMLCanvasElement} */ canvas) => drawn(canvas, picture, "--input");
   return html`
-    <div key="input">
+    <div key="input" class="of-input">
       <h2>input</h2>
       <figure>
         <${Painted} role="img" aria-label="network's input" paint=${paint} of=${[picture]} />
@@ -197,11 +238,12 @@ function Input({ picture }) {
 /**
  * Draws a picture whose longer side is that of all.
  * @param {HTMLCanvasElement} canvas @param {ImageBitmap} shown
+ * @param {string} side custom property of the style
  */
-function drawn(canvas, shown) {
+function drawn(canvas, shown, side) {
   const longer = Math.max(shown.width, shown.height);
   [canvas.width, canvas.height] = [shown.width, shown.height];
-  canvas.style.width = `calc(var(--side) * ${shown.width / longer})`;
-  canvas.style.height = `calc(var(--side) * ${shown.height / longer})`;
+  canvas.style.width = `calc(var(${side}) * ${shown.width / longer})`;
+  canvas.style.height = `calc(var(${side}) * ${shown.height / longer})`;
   canvas.getContext("2d")?.drawImage(shown, 0, 0);
 }

@@ -12,7 +12,14 @@ import { paintFilm } from "../picture/film_tiles.js";
 import { paintGrid } from "../picture/grid_tiles.js";
 import { layoutFor, stripLayout } from "../picture/layouts.js";
 import { css, ramp } from "../server/palettes.js";
-import { captionTexts, controlText, effectText, headingText, subjectText } from "./attribution.js";
+import {
+  captionTexts,
+  controlText,
+  deadText,
+  effectText,
+  headingText,
+  subjectText,
+} from "./attribution.js";
 import { kernelBars } from "./head.js";
 
 /** @import {FilmSource} from "../model/film_strips.js" */
@@ -183,7 +190,8 @@ export async function saveAttribution({ state, attribution }) {
   if (attribution.loading) return "Not saved: pictures are being loaded";
   const { step } = rows[0].now;
   const run = runText(state.run);
-  const texts = [effectText(rows), controlText(rows), LEGEND];
+  const dead = deadText(rows, attribution.words);
+  const texts = [effectText(rows), controlText(rows), dead, LEGEND];
   const lines = texts.flatMap((text) => text.match(LINE_OF_TEXT) ?? []);
   const columns = Math.max(1, Math.min(rows.length, Math.floor((WIDTH - MARGIN) / CELL)));
   const pitch = HEADING + CAPTIONS + Math.max(...rows.map((row) => sizeOf(row.now)[1]));
