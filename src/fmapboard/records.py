@@ -80,15 +80,18 @@ class LayerPart(NamedTuple):
     """What a watched module is in a network of blocks (see ``model.blocks``).
 
     Attributes:
-        shape: ``Attention 12×64`` (heads × features of each), ``MLP 768→3072`` or ``Block 768``.
+        shape: ``Attention 12×64`` (heads × features of each), ``MLP 768→3072``, ``Block 768`` or
+            ``Experts 8, top 2``.
         unit: What one tile is.
         features: Length of the last axis of its output, [N, T, features] or [N, H, W, features]; 0
             for rows of attention, [N, heads, keys].
+        chosen: Of a router, the number of experts to which it sends each token; 0 for others.
     """
 
     shape: str
     unit: Unit
     features: int
+    chosen: int = 0
 
     @property
     def is_attention(self) -> bool:

@@ -25,6 +25,7 @@ from fmapboard.capture.isolation import aside
 from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.capture.taps import Tap
 from fmapboard.measure.batchnorm_gaps import BatchNormLayer, PendingGaps, running_state
+from fmapboard.measure.experts import chosen_experts
 from fmapboard.measure.norms import Factor
 from fmapboard.measure.packing import reduce_together
 from fmapboard.measure.reducer import PendingMeasurement, Reducer
@@ -220,6 +221,12 @@ class ActivationCollector(CaptureListener):
                 why = why_unread(tensor)
                 if side == "output" and why is not None:
                     self.unread[layer_call.label] = why
+                return
+            if layer_call.unit == "expert" and side == "output":
+                with aside(tensor.device.type):
+                    choice = chosen_experts(value, layer_call.part)
+                if choice is not None:
+                    self._keep(layer_call, "feature_maps", choice, module)
                 return
             grids = self.reduce.sequences.grids
             if grids is not None and side == "output":

@@ -246,6 +246,10 @@ class LayerCalls:
         stride = None
         if isinstance(module, TRANSPOSED):
             stride = tuple(module.stride)
+        part = module.part if isinstance(module, Attention) else self.watched.parts.get(name)
+        floor = floor_of(module)
+        if part is not None and part.unit == "expert":
+            floor = 0.0  # of an expert that is not chosen
         layer_call = LayerCall(
             layer=name,
             type=kind.removeprefix("FSDP"),
@@ -253,11 +257,11 @@ class LayerCalls:
             call=call,
             position=position,
             pictures=name in layers or isinstance(module, (Tap, Attention)),
-            floor=floor_of(module) if is_output else None,
+            floor=floor if is_output else None,
             transposed_stride=stride,
             received=received,
             followed_by=self.watched.followed_by.get(name, ()),
-            part=module.part if isinstance(module, Attention) else self.watched.parts.get(name),
+            part=part,
         )
         self._known[key] = layer_call
         return layer_call

@@ -61,6 +61,7 @@ INPUT_PICTURES = (HIGHEST_LOSS, f"{NETWORK_INPUT}0")
 CONSTANT_CHANNELS = "constant_channels"
 NONFINITE = "nonfinite"
 DEAD_CHANNELS = "dead_channels"
+EXPERT_BALANCE = "expert_balance"
 WEIGHTS = "weights"
 GRADIENTS = "gradients"
 GRADIENT_NORM = "gradient_norm"

@@ -158,7 +158,8 @@ def dead_layers(table: HealthTable) -> list[DeadLayer]:
     has_kernels = np.array([row.facts.kernel_shape is not None for row in table.rows], bool)
     found = []
     for spell in _without_followers(table, spells_of(table, "dead", flags)):
-        if spell.until is not None:
+        is_of_experts = table.rows[spell.row].facts.unit == "expert"  # see `dead_experts`
+        if spell.until is not None or is_of_experts:
             continue
         behind = 0
         if whole[spell.last, spell.row]:

@@ -242,6 +242,11 @@ DEAD_SHARE_AT_START = Threshold(
     healthy="0 to 0.88",
     faulty="0.9 to 1",
 )
+TOKENS_PER_EXPERT = Threshold(
+    20,
+    "tokens per expert",
+    "by chance, an expert of eight of which two are chosen is left out by 160 tokens once in 10^20",
+)
 COPIED_SHARE = Threshold(
     0.25,
     "share of a layer's drawn channels",

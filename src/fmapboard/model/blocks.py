@@ -12,7 +12,8 @@ element that holds an MLP and no convolution, as in an MLP-Mixer. Of each block 
   features as the first receives, outside of attention. It is the module around the first one, or an
   activation beside it or, with an activation that is called as a function, the first one itself.
 
-Experts, which are MLPs in a list of their own, are left out.
+- the *router* of its experts: a module beside them that returns a number for each. Experts are
+  MLPs in a list of their own, or a module with their weights side by side; they are left out.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ _SOFTMAX = frozenset({"softmax", "Softmax", "scaled_dot_product_attention", "fle
 """What the code of attention calls."""
 _HEADS = ("num_heads", "num_attention_heads", "n_head", "n_heads", "nhead", "heads")
 """Attributes of modules, or of their ``config``, that give the number of heads."""
+_CHOSEN = ("top_k", "topk", "k", "num_experts_per_tok", "n_activated_experts")
+"""Attributes that give the number of experts to which a token is sent."""
 _MOST_OF_AN_EXPERT = 3
 """Linear layers of an expert: two, and one of a gate."""
 _ACTIVATIONS = ("relu", "gelu", "silu", "swish", "mish", "elu", "tanh", "activation")
@@ -99,7 +102,11 @@ class _Network:
             children = list(module.children())
             if isinstance(module, _LISTS) and children and _share_class(children):
                 self._lists[name] = _joined(name, next(iter(module._modules)))
-        self._experts = [name for name in self._lists if self._is_of_experts(name)]
+        self._experts: dict[str, int] = {}  # name of a list of experts, or of a module -> how many
+        for name, module in named.items():
+            count = len(module._modules) if name in self._lists and self._is_of_experts(name) else 0
+            self._experts[name] = count or _joined_experts(module)
+        self._experts = {name: count for name, count in self._experts.items() if count > 1}
         self._attention = [name for name in self._parents if self._is_attention(name)]
         multihead = [n for n, module in named.items() if isinstance(module, nn.MultiheadAttention)]
         self._attention += multihead
@@ -129,6 +136,10 @@ class _Network:
             name = self._hidden(up, down)
             features = up.outputs if name == up.name else down.inputs
             found[name] = LayerPart(f"MLP {up.inputs}→{down.inputs}", "unit", features)
+        router = self._router(block, attention)
+        if router is not None:
+            name, part = router
+            found[name] = part
         if mlps:
             width = mlps[-1][0].inputs
         elif attention:
@@ -189,10 +200,28 @@ class _Network:
                     inner = linear.inputs
         inside = [module]
         inside += [self.named[core] for core in self._attention if _is_inside(core, name)]
-        heads = next(filter(None, map(_number_of_heads, inside)), None)
+        heads = _attribute(_HEADS, *inside)
         if heads is None or inner % heads:
             return LayerPart(f"Attention {width}", "feature", width)
         return LayerPart(f"Attention {heads}×{inner // heads}", "feature", width)
+
+    def _router(self, block: str, attention: list[str]) -> tuple[str, LayerPart] | None:
+        """The module that chooses among the block's experts; None without one."""
+        for experts, count in self._experts.items():
+            outer = experts.rpartition(".")[0]
+            if not _is_inside(experts, block):
+                continue
+            for name, module in self.named.items():
+                is_beside = _is_inside(name, outer) and not _is_inside_any(name, [experts])
+                if not is_beside or name == experts or _is_inside_any(name, attention):
+                    continue
+                if _scores(module) != count:
+                    continue
+                chosen = _attribute(_CHOSEN, module, self.named[outer])
+                if chosen is not None and chosen < count:
+                    shape = f"Experts {count}, top {chosen}"
+                    return name, LayerPart(shape, "expert", count, chosen)
+        return None
 
     def _mlps(self, inside: str, without: Iterable[str] = ()) -> list[tuple[_Linear, _Linear]]:
         """The two linear layers of each MLP inside a module, without those of experts."""
@@ -274,10 +303,29 @@ def _widths(module: nn.Module) -> tuple[int, int] | None:
     return None
 
 
-def _number_of_heads(module: nn.Module) -> int | None:
-    for owner in (module, getattr(module, "config", None)):
-        for name in _HEADS:
-            heads = getattr(owner, name, None)
-            if isinstance(heads, int) and not isinstance(heads, bool) and heads > 0:
-                return heads
+def _attribute(names: Iterable[str], *owners: nn.Module) -> int | None:
+    """The first positive number that modules, or their ``config``, have under one of the names."""
+    for module in owners:
+        for owner in (module, getattr(module, "config", None)):
+            for name in names:
+                value = getattr(owner, name, None)
+                if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+                    return value
     return None
+
+
+def _joined_experts(module: nn.Module) -> int:
+    """Number of experts whose weights, two tensors of three axes at least, are side by side."""
+    own = [p.shape for p in module._parameters.values() if p is not None and p.dim() == 3]
+    has_experts = len(own) > 1 and len({shape[0] for shape in own}) == 1
+    return own[0][0] if has_experts else 0
+
+
+def _scores(module: nn.Module) -> int | None:
+    """How many numbers a linear layer or a router returns per token; None for other modules."""
+    widths = _widths(module)
+    if widths is not None:
+        return widths[1]
+    weight = module._parameters.get("weight")
+    is_matrix = weight is not None and weight.dim() == 2
+    return int(weight.shape[0]) if weight is not None and is_matrix else None

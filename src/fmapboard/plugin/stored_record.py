@@ -97,7 +97,7 @@ class Header:
     @property
     def knows_dead(self) -> bool:
         """True if the record can tell whether a channel is dead."""
-        return self.activation is not None or self.type in FLOORED
+        return self.activation is not None or self.type in FLOORED or self.unit == "expert"
 
 
 class Record(NamedTuple):

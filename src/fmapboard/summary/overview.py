@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -416,7 +416,22 @@ def overview(
         source=data.source,
     )
     records = _records(step.prefix, stored, layers.packed)
-    return state, records, channel_fractions(layers, numbers)
+    return state, records, channel_fractions(layers, numbers) | _balance_of_experts(measured)
+
+
+def _balance_of_experts(
+    measured: Iterable[tuple[LayerMeasurement, Statistics]],
+) -> dict[str, float]:
+    """Tag -> entropy of the load of a router's experts, as a share of that of equal loads."""
+    found: dict[str, float] = {}
+    for part, numbers in measured:
+        load = numbers.mean  # share of the tokens that an expert gets
+        if part.layer_call.unit != "expert" or not load.sum() > 0:
+            continue
+        share = load[load > 0] / load.sum()
+        entropy = -float((share * np.log(share)).sum())
+        found[tags.of(tags.EXPERT_BALANCE, part.layer_call.label)] = entropy / math.log(len(load))
+    return found
 
 
 def _records(prefix: str, stored: OverviewStep, packed_layers: bytes) -> list[TabRecord]:

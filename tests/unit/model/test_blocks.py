@@ -60,6 +60,7 @@ class Router(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
+        self.top_k = 2
         self.gate = nn.Linear(width, 4)
         self.experts = nn.ModuleList(mlp(width, 2 * width) for _ in range(4))
 
@@ -127,13 +128,18 @@ def test_the_hidden_activation_of_a_function_is_what_the_first_layer_returns():
     layer = nn.TransformerEncoderLayer(32, 4, 64, batch_first=True)
     parts = find_blocks(dict(nn.TransformerEncoder(layer, 1).named_modules())).parts
 
-    assert parts["layers.0.linear1"] == ("MLP 32→64", "unit", 64)
+    assert parts["layers.0.linear1"] == ("MLP 32→64", "unit", 64, 0)
 
 
 def test_a_gated_first_layer_returns_twice_as_many_features():
     model = nn.Sequential(Block(CausalSelfAttention(32, 4), Swiglu(32, 48)))
 
-    assert find_blocks(dict(model.named_modules())).parts["0.rest.w12"] == ("MLP 32→48", "unit", 96)
+    assert find_blocks(dict(model.named_modules())).parts["0.rest.w12"] == (
+        "MLP 32→48",
+        "unit",
+        96,
+        0,
+    )
 
 
 def test_lists_in_a_list_that_are_never_called_are_no_layers():
@@ -152,10 +158,33 @@ def test_the_innermost_lists_hold_the_blocks():
     assert "0.mixer.0" in shapes(model)
 
 
-def test_experts_and_their_router_are_no_parts():
+def test_experts_are_no_parts_but_their_router_is():
     model = nn.Sequential(Block(CausalSelfAttention(32, 4), Router(32)))
 
-    assert shapes(model) == {"0": "Block 32", "0.mixer": "Attention 4×8"}
+    assert shapes(model) == {
+        "0": "Block 32",
+        "0.mixer": "Attention 4×8",
+        "0.rest.gate": "Experts 4, top 2",
+    }
+
+
+def test_a_router_that_sends_tokens_to_all_experts_chooses_none():
+    model = nn.Sequential(Block(CausalSelfAttention(32, 4), Router(32)))
+    model[0].rest.top_k = 4
+
+    assert list(shapes(model)) == ["0", "0.mixer"]
+
+
+def test_experts_whose_weights_are_side_by_side_have_a_router_too():
+    router = Router(32)
+    router.experts = nn.Module()
+    router.experts.up = nn.Parameter(torch.zeros(4, 64, 32))
+    router.experts.down = nn.Parameter(torch.zeros(4, 32, 64))
+    model = nn.Sequential(Block(CausalSelfAttention(32, 4), router))
+
+    assert find_blocks(dict(model.named_modules())).parts["0.rest.gate"] == (
+        "Experts 4, top 2", "expert", 4, 2,
+    )  # fmt: skip
 
 
 def test_blocks_of_a_mixer_count_beside_a_convolution_only():
@@ -194,4 +223,4 @@ def test_watched_layers_know_what_their_parts_are():
     model = nn.Sequential(Block(CausalSelfAttention(32, 4), mlp(32, 64)))
     watched = WatchedLayers(nn.Sequential(nn.Conv2d(3, 32, 4, 4), model))
 
-    assert watched.parts["1.0.mixer"] == ("Attention 4×8", "feature", 32)
+    assert watched.parts["1.0.mixer"] == ("Attention 4×8", "feature", 32, 0)

@@ -28,6 +28,7 @@ from fmapboard.health.rules.constant_output import ConstantOutputCheck as Consta
 from fmapboard.health.rules.copied_channels import CopiedChannelsCheck as CopiedChannelsCheck
 from fmapboard.health.rules.cut_off_layers import CutOffLayersCheck as CutOffLayersCheck
 from fmapboard.health.rules.dead import DeadCheck as DeadCheck
+from fmapboard.health.rules.dead_experts import DeadExpertsCheck as DeadExpertsCheck
 from fmapboard.health.rules.double_softmax import DoubleSoftmaxCheck as DoubleSoftmaxCheck
 from fmapboard.health.rules.dropout_high import DropoutHighCheck as DropoutHighCheck
 from fmapboard.health.rules.empty_code import EmptyCodeCheck as EmptyCodeCheck
@@ -119,6 +120,7 @@ BUILT_IN: tuple[Rule, ...] = (
     RateVanishedCheck(),
     CopiedChannelsCheck(),
     ZeroWeightsCheck(),
+    DeadExpertsCheck(),
     DropoutHighCheck(),
     BatchnormSmallBatchCheck(),
     BatchnormFewValuesCheck(),
