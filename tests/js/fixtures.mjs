@@ -13,8 +13,6 @@ export const LAYER = {
   position: 0,
   channels: 8,
   values: 1000,
-  shape: "",
-  unit: "channel",
   drawn: 8,
   samples: 1,
   transposed_stride: null,

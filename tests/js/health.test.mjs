@@ -49,8 +49,6 @@ const CONV = {
   shape: "",
   unit: "channel",
   followed_by: [],
-  shape: "",
-  unit: "channel",
   activation: "relu",
   key: "fmapboard/conv",
   shown_at: "fmapboard/conv",
