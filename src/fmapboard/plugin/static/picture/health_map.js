@@ -3,10 +3,12 @@
 
 import * as states from "../model/health_states.js";
 import { stepText } from "../model/words.js";
+import { packed, rgbOf } from "../server/palettes.js";
 import { cutStart } from "./canvas.js";
+import { LINE, paint } from "./painter.js";
 
 /** @import {Hatch} from "../model/model.js" */
-/** @import {Binned, MapLayout, MapLook, Names} from "./picture.js" */
+/** @import {Binned, Box, MapLayout, MapLook, Names, Text, Tile, Where} from "./picture.js" */
 
 const LEFT_MIN = 60;
 const LEFT_MAX = 260;
@@ -19,8 +21,6 @@ const ROW_MIN = 2;
 const ROW_MAX = 26;
 const COLUMN_MIN = 2;
 const COLUMN_MAX = 240;
-/** From this height on every row has its name, CSS px. */
-export const LINE = 15;
 
 /**
  * A row holds one layer or, if there are too many, several; `names` is the width of the longest
@@ -111,7 +111,7 @@ export function binned({ layers, steps, rows, columns }, codes, levels) {
   return found;
 }
 
-// Paints the map of layers × steps: cells, names of rows, steps, and words for severe states.
+// The map of layers × steps as a tile: cells, names of rows, steps, and words for severe states.
 
 /** Smallest cell with a gap around it, CSS px. */
 const GAP_FROM = 7;
@@ -176,27 +176,46 @@ function unknownMark({ left, top, right, bottom }, v, unit) {
 }
 
 /**
- * @param {CanvasRenderingContext2D} context @param {MapLayout} of @param {Binned} cells
- * @param {Names} names @param {MapLook} look
+ * Cells as one tile of as many pixels as the screen has there.
+ * @param {Box} box @param {{rows: number, columns: number}} of @param {Binned} cells
+ * @param {MapLook} look @param {number} gap between cells, device px
+ * @returns {Tile}
  */
-export function paintMap(context, of, cells, names, look) {
-  const { ratio } = look;
-  const { canvas } = context;
-  context.fillStyle = look.background;
-  context.fillRect(0, 0, canvas.width / ratio, canvas.height / ratio);
-  const [width, height] = [Math.round(of.width * ratio), Math.round(of.height * ratio)];
-  const [left, top] = [Math.round(of.left * ratio), Math.round(of.top * ratio)];
-  const image = context.getImageData(left, top, width, height);
-  const cell = boxOf(of, 0, 0);
-  const gap = Math.min(cell.width, cell.height) >= GAP_FROM ? Math.max(1, Math.round(ratio)) : 0;
-  fillCells(new Uint32Array(image.data.buffer), width, height, of, cells, look, gap);
-  context.putImageData(image, left, top);
-  context.strokeStyle = look.line;
-  context.lineWidth = 1;
-  context.strokeRect(of.left - 1.5, of.top - 1.5, of.width + 2 - gap / ratio, of.height + 2);
+function tileOf(box, of, cells, look, gap) {
+  const [width, height] = [box.width, box.height].map((side) => Math.round(side * look.ratio));
+  const pixels = new Uint32Array(width * height).fill(packed(rgbOf(look.background)));
+  fillCells(pixels, width, height, of, cells, look, gap);
+  return { box, pixels, width };
+}
+
+/**
+ * A single cell, as large as its canvas.
+ * @param {CanvasRenderingContext2D} context @param {number} code @param {number} level
+ * @param {{width: number, height: number}} size CSS px @param {MapLook} look
+ */
+export function paintCell(context, code, level, size, look) {
+  const cell = { codes: Uint8Array.of(code), levels: Uint8Array.of(level), at: Int32Array.of(0) };
+  const box = { left: 0, top: 0, ...size };
+  const tile = tileOf(box, { rows: 1, columns: 1 }, cell, look, 0);
+  paint(context, { ...box, ratio: look.ratio }, look, [tile]);
+}
+
+/**
+ * @param {CanvasRenderingContext2D} context of a canvas of the size of `where`
+ * @param {MapLayout} of @param {Binned} cells @param {Names} names @param {Where} where
+ * @param {MapLook} look
+ */
+export function paintMap(context, of, cells, names, where, look) {
   context.font = look.font;
-  context.textBaseline = "middle";
-  const middle = (/** @type {number} */ row) => of.top + (row + 0.5) * cell.height;
+  const cell = boxOf(of, 0, 0);
+  const gap =
+    Math.min(cell.width, cell.height) >= GAP_FROM ? Math.max(1, Math.round(look.ratio)) : 0;
+  const { left, top, width, height } = of;
+  const middle = (/** @type {number} */ row) => top + (row + 0.5) * cell.height;
+  /** @type {Text[]} */
+  const texts = [];
+  /** @type {{box: Box, colour: string}[]} */
+  const marks = [];
 
   /**
    * Names of the rows, or of one in every n with a tick, as many as fit: preferably of severe ones.
@@ -209,7 +228,6 @@ export function paintMap(context, of, cells, names, look) {
       const own = Array.from({ length: to - from }, (__, i) => from + i);
       return own.find(names.severe) ?? from;
     });
-    context.textAlign = "right";
     let free = -Infinity;
     for (let start = 0; start < of.rows; start += every) {
       const rows = Array.from({ length: Math.min(every, of.rows - start) }, (_, i) => start + i);
@@ -218,39 +236,37 @@ export function paintMap(context, of, cells, names, look) {
       if (row === undefined) continue;
       const y = middle(row);
       free = y + Math.min(LINE, cell.height * every) - 0.01;
-      if (every > 1) {
-        context.fillStyle = look.muted;
-        context.fillRect(of.left - 5, Math.round(y), 4, 1);
-      }
-      context.fillStyle = names.severe(layers[row]) ? look.text : look.muted;
-      context.fillText(cutStart(context, names.layers[layers[row]], of.left - 10), of.left - 7, y);
+      const tick = { left: left - 5, top: Math.round(y), width: 4, height: 1 };
+      if (every > 1) marks.push({ box: tick, colour: look.muted });
+      const text = cutStart(context, names.layers[layers[row]], left - 10);
+      const colour = names.severe(layers[row]) ? look.text : look.muted;
+      texts.push({ text, x: left - 7, y, colour, align: "right", baseline: "middle" });
     }
   }
 
   function stepNames() {
     const { steps } = names;
-    context.fillStyle = look.muted;
-    context.textAlign = "center";
-    const texts = Array.from({ length: of.columns }, (_, column) =>
+    const all = Array.from({ length: of.columns }, (_, column) =>
       stepText(steps[firstOf(column, of.steps, of.columns)]),
     );
     const last = of.columns - 1;
-    texts[last] = stepText(steps[steps.length - 1]);
-    const longest = Math.max(...texts.map((text) => context.measureText(text).width)) + 12;
+    all[last] = stepText(steps[steps.length - 1]);
+    const longest = Math.max(...all.map((text) => context.measureText(text).width)) + 12;
     const every = Math.max(1, Math.ceil(longest / cell.width));
+    const colour = look.muted;
     for (let column = 0; column <= last; column += 1) {
       const isNear = (last - column) * cell.width < longest;
       if (column !== last && (column % every || isNear)) continue;
-      const x = of.left + (column + 0.5) * cell.width;
-      context.fillText(texts[column], x, of.top - 12);
-      context.fillRect(Math.round(x), of.top - 4, 1, 3);
+      const x = left + (column + 0.5) * cell.width;
+      const text = { text: all[column], x, y: top - 12, colour };
+      texts.push({ ...text, align: "center", baseline: "middle" });
+      marks.push({ box: { left: Math.round(x), top: top - 4, width: 1, height: 3 }, colour });
     }
   }
 
   /** Words behind the rows with a severe state, the worst first where they would overlap. */
   function severeWords() {
-    context.textAlign = "left";
-    context.fillStyle = look.text;
+    const x = left + width + 3;
     /** @type {number[]} */
     const taken = [];
     const severe = [...names.worst.keys()].filter((layer) => names.severe(layer));
@@ -259,10 +275,15 @@ export function paintMap(context, of, cells, names, look) {
       const y = middle(binOf(layer, of.layers, of.rows));
       if (taken.some((other) => Math.abs(other - y) < LINE - 0.5)) continue;
       taken.push(y);
-      context.fillText(`◂ ${names.severe(layer)}`, of.left + of.width + 3, y, of.right - 4);
+      const text = { text: `◂ ${names.severe(layer)}`, x, y, colour: look.text };
+      texts.push({ ...text, width: of.right - 4, baseline: "middle" });
     }
   }
   rowNames();
   stepNames();
   if (of.right) severeWords();
+  const around = { left, top, width: width - 1 - gap / look.ratio, height: height - 1 };
+  const lines = [{ box: around, colour: look.line, thick: 1, away: 1 }];
+  const tile = tileOf({ left, top, width, height }, of, cells, look, gap);
+  paint(context, where, look, [{ ...tile, lines, texts, marks }]);
 }

@@ -19,12 +19,12 @@ export const LINE = 15;
 
 /**
  * @param {CanvasRenderingContext2D} context of a canvas of the size of `where`
- * @param {Where} where @param {Look} look @param {Tile[]} tiles @param {Fixed[]} fixed
+ * @param {Where} where @param {Omit<Look, "palette">} look @param {Tile[]} tiles
+ * @param {Fixed[]} fixed
  */
 export function paint(context, where, look, tiles, fixed = []) {
   paintTiles(context, where, look.background, tiles);
   context.font = look.font;
-  context.textBaseline = "top";
   for (const tile of tiles) {
     const { box, image, hatch, fault } = tile;
     if (image) {
@@ -64,12 +64,16 @@ export function drawLine(context, line, box) {
   context.setLineDash([]);
 }
 
-/** @param {CanvasRenderingContext2D} context @param {Text} text @param {Look} look */
+/**
+ * @param {CanvasRenderingContext2D} context @param {Text} text
+ * @param {Omit<Look, "palette">} look
+ */
 export function label(
   context,
-  { text, x, y, colour, align = "left", width, isBold = false },
+  { text, x, y, colour, align = "left", baseline = "top", width, isBold = false },
   look,
 ) {
+  context.textBaseline = baseline;
   context.font = isBold ? look.font.replace("13px", "600 13px") : look.font;
   write(context, text, x, y, colour, align, width);
 }

@@ -127,6 +127,7 @@ export type Text = {
   y: number;
   colour: string;
   align?: CanvasTextAlign;
+  baseline?: CanvasTextBaseline;
   width?: number | undefined;
   isBold?: boolean;
 };

@@ -205,18 +205,9 @@ export function HealthKey({ app, health, shade }) {
  * @param {boolean} unknown
  */
 function sample(canvas, code, name, unknown = false) {
-  const context = prepare(canvas, WIDE, HIGH);
-  const { width, height } = canvas;
-  const image = context.getImageData(0, 0, width, height);
-  const cell = {
-    codes: Uint8Array.of(code),
-    levels: Uint8Array.of(unknown ? states.UNKNOWN_LEVEL : Math.round(0.7 * (states.LEVELS - 1))),
-    at: Int32Array.of(0),
-  };
+  const level = unknown ? states.UNKNOWN_LEVEL : Math.round(0.7 * (states.LEVELS - 1));
   const look = { ...theme(), theme: name, ratio: window.devicePixelRatio || 1 };
-  const out = new Uint32Array(image.data.buffer);
-  maps.fillCells(out, width, height, { rows: 1, columns: 1 }, cell, look, 0);
-  context.putImageData(image, 0, 0);
+  maps.paintCell(prepare(canvas, WIDE, HIGH), code, level, { width: WIDE, height: HIGH }, look);
 }
 
 // The map of layers × steps: a canvas, and above it the cell under the pointer or the cursor.
@@ -252,8 +243,9 @@ export function HealthMap({ app, health, shade, width, height }) {
   const severe = (/** @type {number} */ layer) =>
     worst[layer] >= states.SEVERE ? inWordsOf(states.STATES[worst[layer]].word) : "";
   const paint = (/** @type {HTMLCanvasElement} */ canvas) => {
-    const context = prepare(canvas, width, top + high + 2);
-    maps.paintMap(context, layout, binned, { layers: names, steps, worst, severe }, look);
+    const where = { top: 0, width, height: top + high + 2, ratio };
+    const context = prepare(canvas, width, where.height);
+    maps.paintMap(context, layout, binned, { layers: names, steps, worst, severe }, where, look);
   };
   const under = (/** @type {MouseEvent} */ event) => {
     const box = /** @type {HTMLElement} */ (holder.current).getBoundingClientRect();
