@@ -86,17 +86,14 @@ class LayerPart(NamedTuple):
         features: Length of the last axis of its output, [N, T, features] or [N, H, W, features]; 0
             for rows of attention, [N, heads, keys].
         chosen: Of a router, the number of experts to which it sends each token; 0 for others.
+        heads: Of attention, the number of its heads, 0 if it is not known; None for others.
     """
 
     shape: str
     unit: Unit
     features: int
     chosen: int = 0
-
-    @property
-    def is_attention(self) -> bool:
-        """True for the module that computes a block's attention."""
-        return self.unit == "feature" and self.shape.startswith("Attention ")
+    heads: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """``AttentionMode``: sees the attention that modules compute in a recorded pass.
 
 It sees calls of ``scaled_dot_product_attention`` and ``multi_head_attention_forward``, and those of
-a softmax over the last axis of a tensor [N, heads, T, T] or [N, windows, heads, T, T]. From the
+a softmax over the last axis of a tensor [N, heads, T, K] or [N, windows, heads, T, K]. From the
 queries and keys, or from the argument of the softmax, a few rows are computed once more, in float32
 or wider, without dropout and outside of autograd (see ``measure.head_rows`` for letters of axes).
 """
@@ -69,10 +69,12 @@ class AttentionLayer(NamedTuple):
 
     Attributes:
         name: of the module.
+        heads: number of its heads; 0 if it is not known.
         rows: stands for the module of its rows.
     """
 
     name: str
+    heads: int
     rows: Attention
 
 
@@ -112,14 +114,47 @@ class AttentionRows(NamedTuple):
     call: AttentionCall
     is_peak: bool
 
-    def read(self) -> tuple[Tensor, Tensor | None]:
-        """The rows [n, H, K] and, with the first of the two kinds, the numbers [3, H]."""
+    def read(self) -> ReadRows:
+        """Compute them; call it inside ``isolation.aside``."""
         found = self.call.read()
-        return (found.peak_rows, None) if self.is_peak else (found.rows, found.numbers)
+        windows = found.windows
+        if self.is_peak:
+            among = f" in {windows} windows" if windows > 1 else ""
+            note = f"of each head the row with the largest logit{among}"
+            return ReadRows(found.peak_rows, None, note)
+        window = f" of the first of {windows} windows" if windows > 1 else ""
+        note = f"the row of the first token{window}, or of the last one in causal attention"
+        return ReadRows(found.rows, found.numbers, note)
+
+
+class ReadRows(NamedTuple):
+    """Rows of attention.
+
+    Attributes:
+        values: [n, H, K].
+        numbers: [3, H], see ``HeadRows``; None with rows of the largest logit.
+        note: which rows they are, for the description.
+    """
+
+    values: Tensor
+    numbers: Tensor | None
+    note: str
+
+
+class Shape(NamedTuple):
+    """What is known of attention before it is computed.
+
+    Attributes:
+        batch: how many images the network received; 0 if that is not known.
+        heads: number of heads of the module; 0 if it is not known.
+    """
+
+    batch: int
+    heads: int
 
 
 def _of_products(
-    batch: int,
+    expected: Shape,
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -138,13 +173,13 @@ def _of_products(
     factor = features**-0.5 if scale is None else scale
 
     def logits() -> Logits:
-        queries = _by_image(query, batch)
-        keys = _by_image(key, batch)
+        queries = _by_image(query, expected.batch)
+        keys = _by_image(key, expected.batch)
         images = _images(queries[0].numel() + keys[0].numel())
         masks: tuple[Tensor, ...] = ()
         if attn_mask is not None:
             mask = attn_mask.expand(*query.shape[:-1], key.shape[-2])
-            masks = (_by_image(mask, batch)[:images],)
+            masks = (_by_image(mask, expected.batch)[:images],)
         groups = queries.shape[2] // keys.shape[2]
         of_heads = wide(keys[:images]).repeat_interleave(groups, 2)
         return Products(queries[:images], of_heads, factor, masks, is_causal=is_causal)
@@ -153,7 +188,7 @@ def _of_products(
 
 
 def _of_projections(
-    batch: int,
+    expected: Shape,
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -215,17 +250,18 @@ def _of_projections(
 
 
 def _of_softmax(
-    batch: int, input: Tensor, dim: int | None = None, *_: Any, **__: Any
+    expected: Shape, input: Tensor, dim: int | None = None, *_: Any, **__: Any
 ) -> AttentionCall | None:
     """A softmax of an eager attention; None for any other softmax, or if it cannot be read."""
     axes = input.dim()
-    if axes not in (4, 5) or dim not in (-1, axes - 1) or input.shape[-1] != input.shape[-2]:
+    if axes not in (4, 5) or dim not in (-1, axes - 1) or not _is_readable(input):
         return None
-    if not _is_readable(input):
+    heads, queries, keys = input.shape[-3:]
+    if heads != expected.heads and (expected.heads or queries != keys):
         return None
 
     def logits() -> Logits:
-        values = _by_image(input, batch)
+        values = _by_image(input, expected.batch)
         return Given(values[: _images(values[0, ..., 0].numel())])
 
     return AttentionCall(input, logits)
@@ -343,8 +379,8 @@ class AttentionMode(TorchFunctionMode):
             inside = [self.layers[m] for m in running_modules() if m in self.layers]
             if not inside:
                 return
-            name, rows = inside[0]
-            call = reader(self._batch, *args, **kwargs)
+            name, heads, rows = inside[0]
+            call = reader(Shape(self._batch, heads), *args, **kwargs)
             if call is not None:
                 self._runs(name + ROWS, "output", rows, AttentionRows(call, is_peak=False))
                 self._runs(name + PEAK_ROWS, "output", rows, AttentionRows(call, is_peak=True))

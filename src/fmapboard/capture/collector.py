@@ -264,10 +264,13 @@ class ActivationCollector(CaptureListener):
         """Keep rows of attention and, unless only pictures are drawn, the numbers of the heads."""
         device = value.call.device.type
         with aside(device, value.call.nbytes):
-            rows, heads = value.read()
-        self._keep(layer_call, "feature_maps", rows, module)
-        if heads is not None and self.numbers:
-            self.pending[-1] = self.pending[-1]._replace(heads=heads)
+            rows = value.read()
+        self._keep(layer_call, "feature_maps", rows.values, module)
+        kept = self.pending[-1]
+        if kept.drawn is not None:
+            view = "; ".join(filter(None, [rows.note, kept.drawn.view]))
+            kept = kept._replace(drawn=kept.drawn._replace(view=view))
+        self.pending[-1] = kept._replace(heads=rows.numbers if self.numbers else None)
 
     def _reduce_held(self) -> None:
         """Reduce what was read of each plane since the last time, which frees its memory."""

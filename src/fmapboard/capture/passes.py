@@ -303,8 +303,9 @@ class LayerCalls:
         parts = self.watched.parts
         found = {}
         for name, module in layers.items():
-            if name in parts and parts[name].is_attention:
-                found[module] = AttentionLayer(name, stand_in(parts[name].shape))
+            part = parts.get(name)
+            if part is not None and part.heads is not None:
+                found[module] = AttentionLayer(name, part.heads, stand_in(part.shape))
         return found
 
     def check_attention(self, name: str, numbers: CallNumbers) -> None:

@@ -37,11 +37,14 @@ class HeadRows(NamedTuple):
         peak_rows: [n, H, K], per head the row with the largest logit.
         numbers: [3, H], per head: the mean of the rows' entropy, relative to that of a uniform row,
             NaN if no row has two keys; the largest logit; and the mean share of the first key.
+        windows: W, of which the rows are those of the first one, and of the one with the largest
+            logit.
     """
 
     rows: Tensor
     peak_rows: Tensor
     numbers: Tensor
+    windows: int
 
 
 class Logits(Protocol):
@@ -159,7 +162,7 @@ def wide(tensor: Tensor) -> Tensor:
 
 def read_heads(logits: Logits) -> HeadRows:
     """Read the rows and numbers of one call; call it inside ``isolation.aside``."""
-    queries = logits.shape[3]
+    _, windows, _, queries, _ = logits.shape
     ends = logits.rows(slice(0, None, max(1, queries - 1)))[:, 0]  # [n, H, 1 or 2, K]
     seen = (ends > _MASKED).sum(dim=(0, 1, 3))
     is_causal = seen[-1] > seen[0]
@@ -168,7 +171,7 @@ def read_heads(logits: Logits) -> HeadRows:
     peak_rows = logits.row(largest.window, largest.query)
     sampled = logits.rows(slice(0, None, ceil_div(queries, _SAMPLED)))
     numbers = torch.stack([_entropy(sampled), largest.logit.amax(0), _first_share(sampled)])
-    return HeadRows(_softmax(rows), _softmax(peak_rows), numbers.float())
+    return HeadRows(_softmax(rows), _softmax(peak_rows), numbers.float(), windows)
 
 
 class _Largest(NamedTuple):

@@ -202,8 +202,8 @@ class _Network:
         inside += [self.named[core] for core in self._attention if _is_inside(core, name)]
         heads = _attribute(_HEADS, *inside)
         if heads is None or inner % heads:
-            return LayerPart(f"Attention {width}", "feature", width)
-        return LayerPart(f"Attention {heads}×{inner // heads}", "feature", width)
+            return LayerPart(f"Attention {width}", "feature", width, heads=0)
+        return LayerPart(f"Attention {heads}×{inner // heads}", "feature", width, heads=heads)
 
     def _router(self, block: str, attention: list[str]) -> tuple[str, LayerPart] | None:
         """The module that chooses among the block's experts; None without one."""

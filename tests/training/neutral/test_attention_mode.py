@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.distributed as dist
 from attending_networks import LABELS, NETWORKS, UNSEEN, AttendingNet, Attention, images
 from compiled_training import SETUPS, train, train_unwatched
 from networks import NestedNet, Raises
@@ -17,8 +18,9 @@ from torch.nn import functional
 
 import fmapboard
 from fmapboard.capture import attention as read_attention
-from fmapboard.capture import passes
 from fmapboard.capture.module_calls import _Process
+from fmapboard.capture.passes import PassRecorder
+from fmapboard.model.distributed import whole
 from fmapboard.records import LoggedStep
 from fmapboard.writers.folder import MemoryWriter
 
@@ -71,6 +73,38 @@ def assert_same(one: list[Tensor], other: list[Tensor]) -> None:
 def test_a_training_whose_attention_is_read_is_bitwise_the_same(name: str) -> None:
     kept = MemoryWriter()
     assert_same(trained(NETWORKS[name], kept), trained(NETWORKS[name], None))
+    assert [labels(step) for step in kept.steps] == [LABELS, LABELS]
+
+
+@pytest.fixture
+def one_process() -> Iterator[None]:
+    """A process group of gloo with this process alone."""
+    dist.init_process_group("gloo", rank=0, world_size=1, store=dist.HashStore())
+    yield
+    dist.destroy_process_group()
+
+
+def sharded(model: nn.Module) -> nn.Module:
+    """FSDP2's, each block by itself."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    mesh = init_device_mesh("cpu", (1,))
+    for block in model.blocks:
+        fully_shard(block, mesh=mesh)
+    return fully_shard(model, mesh=mesh)
+
+
+@pytest.mark.usefixtures("one_process")
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("wrap", [nn.parallel.DistributedDataParallel, sharded])
+def test_a_distributed_training_is_bitwise_the_same(
+    wrap: Callable[[nn.Module], nn.Module], name: str
+) -> None:
+    kept = MemoryWriter()
+    seen = trained(lambda: wrap(NETWORKS[name]()), kept)
+    bare = trained(lambda: wrap(NETWORKS[name]()), None)
+    assert_same(list(map(whole, seen)), list(map(whole, bare)))
     assert [labels(step) for step in kept.steps] == [LABELS, LABELS]
 
 
@@ -134,6 +168,24 @@ def test_a_compiled_function_that_attention_calls_is_compiled_once(
     ]
 
 
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")  # torch's own, in compiling
+def test_a_function_that_a_logged_pass_compiles_is_compiled_without_us() -> None:
+    def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        return functional.scaled_dot_product_attention(query, key, value)
+
+    made: list[Any] = []
+
+    def lazily(*given: Tensor) -> Tensor:
+        if not made:
+            made.append(torch.compile(attend, backend="aot_eager", fullgraph=True))
+        return made[0](*given)
+
+    kept = MemoryWriter()
+    watched = trained(lambda: AttendingNet(lambda: Attention(lazily)), kept)
+    assert_same(watched, trained(lambda: AttendingNet(lambda: Attention(attend)), None))
+    assert len(made) == 1
+
+
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
 def test_flex_attention_which_compiles_by_itself_runs_as_before() -> None:
     from torch.nn.attention.flex_attention import flex_attention
@@ -189,7 +241,9 @@ def test_the_fast_path_of_torch_is_taken_as_without_us(monkeypatch: pytest.Monke
 
 def test_a_network_without_attention_gets_no_mode(monkeypatch: pytest.MonkeyPatch) -> None:
     entered = []
-    monkeypatch.setattr(passes, "AttentionMode", lambda *given: entered.append(given))
+    monkeypatch.setattr(
+        PassRecorder, "_see_attention", lambda *given, **more: entered.append(given)
+    )
     trained_without = NestedNet()
     optimizer = torch.optim.SGD(trained_without.parameters(), lr=0.1)
     with fmapboard.watch(trained_without, writer=MemoryWriter(), optimizer=optimizer, every=1):

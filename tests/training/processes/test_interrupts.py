@@ -15,9 +15,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import interruptions
 import pytest
 import torch
 import torch.optim.optimizer as torch_optimizer
+from attending_networks import NETWORKS
 from interruptions import OURS, Interruption, TimesUp, ctrl_c, handling, on_alarm
 from torch import Tensor, nn
 from torch._dynamo import eval_frame
@@ -38,6 +40,11 @@ class Transparent(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
+def attending() -> nn.Module:
+    """A network whose attention is read, of the probe too."""
+    return nn.Sequential(nn.ZeroPad2d((0, 4, 0, 4)), NETWORKS["scaled_dot_product_attention"]())
+
+
 def network() -> nn.Module:
     return nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 4, 3))
 
@@ -54,6 +61,7 @@ def state(model: nn.Module) -> dict[str, object]:
         "locks": optimizer_hook._lock._is_owned(),
         "grad": torch.is_grad_enabled(),
         "threads": torch.get_num_threads(),
+        "function modes": torch._C._len_torch_function_stack(),
         "dispatch modes": torch._C._len_torch_dispatch_stack(),
         "torch functions": torch._C._is_torch_function_enabled(),
         "autocast": (torch.is_autocast_enabled("cpu"), torch.is_autocast_cache_enabled()),
@@ -91,13 +99,18 @@ def _nothing_of_earlier_tests_is_collected_here() -> None:
     gc.collect()
 
 
-def check(number: int, handler: Callable[[int, FrameType | None], None], **options: Any) -> str:
+def check(
+    number: int,
+    handler: Callable[[int, FrameType | None], None],
+    make: Callable[[], nn.Module] = network,
+    **options: Any,
+) -> str:
     """Interrupt a training at a point of our code and check that the user sees that, and no more.
 
     Returns:
         The point; empty if the training ended before it.
     """
-    model, interruption = network(), Interruption(number, handler)
+    model, interruption = make(), Interruption(number, handler)
     before = state(model)
     seen: BaseException | None = None
     with handling(handler):
@@ -114,6 +127,7 @@ CASES: dict[str, dict[str, Any]] = {
     "": {"every": 1},
     "every 2": {"every": 2},
     "a probe": {"every": 1, "probe": PROBE},
+    "attention": {"every": 1, "make": attending, "layers": "*attn", "probe": PROBE},
     "everything": {"every": 1, "inputs": True, "attribution": True, "activation_gradients": True},
 }
 
@@ -134,6 +148,15 @@ def test_an_interrupt_at_any_point_reaches_the_user_and_leaves_nothing(
     case: str, stride: int
 ) -> None:
     assert swept(case, ctrl_c, on_alarm, stride=stride) > (0 if case == "every 2" else 50)
+
+
+@pytest.mark.usefixtures("steps_are_not_drawn")
+@pytest.mark.parametrize("file", ["attention.py", "passes.py"])
+def test_an_interrupt_where_attention_is_seen_leaves_no_function_mode(
+    file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(interruptions, "OURS", f"{OURS}/capture/{file}")
+    assert swept("attention", ctrl_c, on_alarm, stride=97) > 10
 
 
 @pytest.mark.sweep

@@ -33,7 +33,7 @@ class Rows(CaptureListener):
         if isinstance(value, AttentionRows):
             assert layer_call.part is not None
             with torch.no_grad():
-                self.rows[layer_call.label] = value.read()[0]
+                self.rows[layer_call.label] = value.read().values
             self.shapes.add(layer_call.group)
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from fmapboard.capture import attention
-from fmapboard.capture.attention import AttentionCall
+from fmapboard.capture.attention import AttentionCall, Shape
 from fmapboard.measure import head_rows
 from fmapboard.measure.head_rows import HeadRows
 
@@ -24,22 +24,23 @@ def values(*shape: int) -> Tensor:
 
 def called(function: Any, *args: Any, batch: int = N, **kwargs: Any) -> HeadRows:
     """What is read of a call of a function of torch."""
-    call = attention._READERS[function](batch, *args, **kwargs)
+    call = attention._READERS[function](Shape(batch, H), *args, **kwargs)
     assert isinstance(call, AttentionCall)
     return call.read()
 
 
 def check(found: HeadRows, logits: Tensor, row: int) -> None:
     """Compare what was read with logits [N, H, T, K]: all queries are sampled, as there are few."""
+    heads = logits.shape[1]
     whole = logits.softmax(-1)
     torch.testing.assert_close(found.rows, whole[:, :, row])
     peak = logits.amax(-1).argmax(-1)  # [N, H]
     torch.testing.assert_close(
-        found.peak_rows, torch.stack([whole[n][range(H), peak[n]] for n in range(len(whole))])
+        found.peak_rows, torch.stack([whole[n][range(heads), peak[n]] for n in range(len(whole))])
     )
     keys = logits.isfinite().sum(-1)
     relative = torch.special.entr(whole).sum(-1) / keys.log()
-    expected = [relative[:, h][keys[:, h] > 1].mean() for h in range(H)]
+    expected = [relative[:, h][keys[:, h] > 1].mean() for h in range(heads)]
     torch.testing.assert_close(found.numbers[0], torch.stack(expected))
     torch.testing.assert_close(found.numbers[1], logits.amax((0, 2, 3)))
     torch.testing.assert_close(found.numbers[2], whole[..., 0].mean((0, 2)))
@@ -74,8 +75,8 @@ def test_keys_of_padding_are_hidden_and_a_row_without_keys_is_zero() -> None:
 
 
 def test_groups_of_heads_share_their_keys() -> None:
-    q, k = values(N, H, T, D), values(N, 1, T, D)
-    check(called(sdpa, q, k, k, enable_gqa=True), q @ k.mT / 2, 0)
+    q, k = values(N, 4, T, D), values(N, 2, T, D)
+    check(called(sdpa, q, k, k, enable_gqa=True), q @ k[:, [0, 0, 1, 1]].mT / 2, 0)
 
 
 def test_halves_are_read_in_float32() -> None:
@@ -94,7 +95,15 @@ def test_a_softmax_of_logits_is_read_from_them() -> None:
     ("shape", "dim"), [((N, T), -1), ((N, H, T, T), 1), ((N, H, T, T + 1), -1)]
 )
 def test_another_softmax_is_not_taken_for_attention(shape: tuple[int, ...], dim: int) -> None:
-    assert attention._of_softmax(N, values(*shape), dim) is None
+    assert attention._of_softmax(Shape(N, 0), values(*shape), dim) is None
+
+
+def test_a_softmax_with_other_keys_is_attention_if_its_heads_are_those_of_the_module() -> None:
+    logits = values(N, H, T, T + 2)
+    check(called(functional.softmax, logits, -1), logits, 0)
+    # Deformable attention: [N, queries, heads, points].
+    assert attention._of_softmax(Shape(N, H), values(N, T, H, 4), -1) is None
+    assert attention._of_softmax(Shape(N, 3), values(N, H, T, T), -1) is None
 
 
 def test_of_windows_the_first_one_is_read_and_the_one_with_the_largest_logit() -> None:
@@ -147,6 +156,6 @@ def test_attention_of_torchs_own_module_is_computed_from_its_projections() -> No
 
 def test_tensors_that_cannot_be_read_are_left_alone() -> None:
     meta = torch.empty(N, H, T, D, device="meta")
-    assert attention._of_products(N, meta, meta, meta) is None
+    assert attention._of_products(Shape(N, H), meta, meta, meta) is None
     nested = torch.nested.nested_tensor([values(H, T, D)], layout=torch.jagged)
-    assert attention._of_products(N, nested, nested, nested) is None
+    assert attention._of_products(Shape(N, H), nested, nested, nested) is None

@@ -82,6 +82,20 @@ def test_measurements_that_were_reduced_together_and_packed_are_the_same(
     assert numbers.nonfinite.tolist() == [False] * 69 + [True]
 
 
+def test_numbers_of_heads_are_packed_like_the_others() -> None:
+    heads = torch.tensor([[0.5, 1.0], [3.0, 4.0], [0.25, 0.125]])
+    with simulated_device():
+        pending = reduced([moved(tensor, "cuda") for tensor in maps()[:2]])
+        pending[1] = pending[1]._replace(heads=moved(heads, "cuda"))
+        packed = pack(pending)
+        plain, found = finalized(packed.unpack())
+    assert plain.heads is None
+    assert found.heads is not None
+    assert found.heads.entropy.tolist() == [0.5, 1.0]
+    assert found.heads.logit.tolist() == [3.0, 4.0]
+    assert found.heads.first.tolist() == [0.25, 0.125]
+
+
 def test_tensors_of_one_batch_size_share_the_launches_that_reduce_them() -> None:
     with simulated_device() as device:
         pending = reduced([moved(tensor, "cuda") for tensor in maps()])

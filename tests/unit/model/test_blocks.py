@@ -128,7 +128,7 @@ def test_the_hidden_activation_of_a_function_is_what_the_first_layer_returns():
     layer = nn.TransformerEncoderLayer(32, 4, 64, batch_first=True)
     parts = find_blocks(dict(nn.TransformerEncoder(layer, 1).named_modules())).parts
 
-    assert parts["layers.0.linear1"] == ("MLP 32→64", "unit", 64, 0)
+    assert parts["layers.0.linear1"] == ("MLP 32→64", "unit", 64, 0, None)
 
 
 def test_a_gated_first_layer_returns_twice_as_many_features():
@@ -139,6 +139,7 @@ def test_a_gated_first_layer_returns_twice_as_many_features():
         "unit",
         96,
         0,
+        None,
     )
 
 
@@ -183,7 +184,7 @@ def test_experts_whose_weights_are_side_by_side_have_a_router_too():
     model = nn.Sequential(Block(CausalSelfAttention(32, 4), router))
 
     assert find_blocks(dict(model.named_modules())).parts["0.rest.gate"] == (
-        "Experts 4, top 2", "expert", 4, 2,
+        "Experts 4, top 2", "expert", 4, 2, None,
     )  # fmt: skip
 
 
@@ -223,4 +224,4 @@ def test_watched_layers_know_what_their_parts_are():
     model = nn.Sequential(Block(CausalSelfAttention(32, 4), mlp(32, 64)))
     watched = WatchedLayers(nn.Sequential(nn.Conv2d(3, 32, 4, 4), model))
 
-    assert watched.parts["1.0.mixer"] == ("Attention 4×8", "feature", 32, 0)
+    assert watched.parts["1.0.mixer"] == ("Attention 4×8", "feature", 32, 0, 4)
