@@ -72,7 +72,7 @@ class ConstantOutput(NamedTuple):
         since: first of the newest logged steps at which that is so.
         spread: largest mean over the units of (standard deviation over the images) / (mean
             magnitude), at the newest step.
-        is_one: every output is a single unit that is exactly 1.
+        is_one: every output is a single unit that is exactly 1 at every step.
     """
 
     since: int
@@ -345,6 +345,7 @@ class OutputEvidence(InputEvidence):
 
         begins = []
         last = []
+        is_one = True
         for steps in self.outputs.values():
             later = dict(list(steps.items())[1:])
             since = lasting(later, is_constant, thresholds.LASTING.value)
@@ -352,10 +353,11 @@ class OutputEvidence(InputEvidence):
                 return None
             begins.append(since)
             last.append(list(steps.values())[-1])
+            is_one &= all(map(_is_one, steps.values()))
         if not begins:
             return None
         value = max(output.spread or 0.0 for output in last)
-        return ConstantOutput(max(begins), value, all(map(_is_one, last)))
+        return ConstantOutput(max(begins), value, is_one)
 
     @cached_property
     def has_constant_output(self) -> bool:

@@ -33,16 +33,17 @@ class Labels(NamedTuple):
 def labels_of(steps: OutputSteps) -> Labels | None:
     """The labels of an output; None if there is no hard label per image or per pixel.
 
-    Not read are losses against more candidates than there are images, whose label is the place of
-    the right one: 0.
+    Not read are losses against candidates such as sampled negatives, whose label is the place of
+    the right one: it is always 0, and the network still predicts several places.
     """
     known = {step: output for step, output in steps.items() if output.labels and output.classes}
     if not known:
         return None
-    last = list(known.values())[-1]
+    every = list(known.values())
+    last = every[-1]
     counts = tuple(dict(output.labels or ()) for output in known.values())
     is_per_image = last.label_changes is not None
-    classes = last.classes or 0
-    if classes > last.rows and all(set(by_label) == {0} for by_label in counts):
+    predicts_several = any((output.predictions or 1) > 1 for output in every[len(every) // 2 :])
+    if is_per_image and predicts_several and all(set(by_label) == {0} for by_label in counts):
         return None
-    return Labels(classes, min(known), counts, is_per_image)
+    return Labels(last.classes or 0, min(known), counts, is_per_image)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -14,6 +13,7 @@ from fmapboard.formats.checks import Ends, OutputProgress, Seen
 from fmapboard.formats.training_facts import OutputFacts
 from fmapboard.health import thresholds
 from fmapboard.health.evidence import BINARY, Evidence, OutputSteps, is_over_classes, late_loss
+from fmapboard.health.labels import labels_of
 
 
 def seen_in(evidence: Evidence) -> Seen:
@@ -165,13 +165,11 @@ def _has_fallen(ends: Ends, losses: Sequence[float], guess: float | None) -> boo
 
 def _guess(steps: OutputSteps) -> float | None:
     """The entropy of the labels over all steps, in nats; None if no hard labels are known."""
-    counts: Counter[int] = Counter()
-    for output in steps.values():
-        counts.update(dict(output.labels or ()))
-    total = counts.total()
-    if not total:
+    labels = labels_of(steps)
+    if labels is None:
         return None
-    shares = [count / total for count in counts.values() if count]
+    counts = labels.total
+    shares = [count / counts.total() for count in counts.values()]
     return sum(-share * math.log(share) for share in shares)
 
 

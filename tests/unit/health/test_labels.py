@@ -23,8 +23,8 @@ def test_without_hard_labels_or_classes_there_are_none() -> None:
 
 
 def test_the_place_of_the_right_candidate_is_no_label() -> None:
-    for classes, label, is_known in ((33, 0, False), (32, 0, True), (33, 1, True)):
-        steps = {0: labels((label, 32), classes=classes)}
+    for label, predictions, is_known in ((0, 2, False), (0, 1, True), (1, 2, True)):
+        steps = {0: labels((label, 32), predictions=predictions)}
         assert (labels_of(steps) is not None) == is_known
 
 

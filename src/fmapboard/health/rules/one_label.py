@@ -20,8 +20,9 @@ class OneLabelCheck(Rule):
     Why it hurts: the network learns to give one answer, whatever the image.
 
     Silent: for two classes, as batches of a critic have one label each; for maps of a critic, which
-    are smaller than the images; for losses over sampled candidates, whose label is always the first
-    one.
+    are smaller than the images; and if the label is 0 and several classes are predicted in the
+    second half of the logged steps: the first of several candidates is the right one, as with
+    sampled negatives.
 
     Example: a dataset whose labels are lost, so that each is 0.
 

@@ -14,11 +14,12 @@ from fmapboard.health.rule import Rule
 
 @dataclass(frozen=True, slots=True)
 class SoftmaxOfOneClassCheck(Rule):
-    """Every output is a single unit that is exactly 1 for every image.
+    """Every output is a single unit that is exactly 1 for every image, at every logged step.
 
     Why it hurts: a softmax over a single class is always 1, and passes no gradient.
 
-    Silent: if the network ends in a sigmoid, which is saturated then.
+    Silent: if the network ends in ``nn.Sigmoid``, or the output was another one at some step: a
+    sigmoid is saturated then.
 
     Example: ``nn.Linear(64, 1)`` followed by ``nn.Softmax(dim=1)``.
     """
@@ -34,9 +35,11 @@ class SoftmaxOfOneClassCheck(Rule):
         if constant is None or not constant.is_one or evidence.ends_in("Sigmoid"):
             return
         yield Finding(
-            message="the output is exactly 1 for every input",
+            message="the output is exactly 1 for every input at every logged step",
             value=constant.spread,
-            healthy="0.03 or more",
-            meaning="A softmax over a single class is always 1, and passes no gradient",
-            advice="Use a sigmoid, or two classes",
+            healthy="several values",
+            meaning="A softmax over a single class is always 1, and passes no gradient; a sigmoid "
+            "is 1 if what it receives is large",
+            advice="Use a sigmoid, or two classes, instead of a softmax over one; scale the inputs "
+            "of a network that ends in a sigmoid",
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
@@ -11,7 +12,7 @@ import numpy as np
 from fmapboard.formats import tags
 from fmapboard.health import effects, thresholds
 from fmapboard.health.evidence import Evidence, Ratios, late_loss, quoted
-from fmapboard.health.finding import Finding, percent, times
+from fmapboard.health.finding import Finding, percent, rounded, times
 from fmapboard.health.rule import Rule
 
 
@@ -38,7 +39,8 @@ class UpdatesTooSmallCheck(Rule):
 
     Why it hurts: training takes very long, or stands still.
 
-    Silent: if the loss falls by a fifth.
+    Silent: if the loss falls by a fifth; if the output is constant, and hardly varied from input to
+    input at the first step, as with weights next to 0: then it is not the rate.
 
     Example: Adam with a learning rate of 1e-7.
 
@@ -65,7 +67,8 @@ class UpdatesTooSmallCheck(Rule):
         if ratios is None or len(ratios.steps) < thresholds.LOGGED_STEPS.value:
             return
         small = self._small(evidence, ratios)
-        if small.value >= small.limit or evidence.falls():
+        is_blocked = evidence.loses_inputs is not None and evidence.has_constant_output
+        if small.value >= small.limit or evidence.falls() or is_blocked:
             return
         value = small.value
         largest = np.nan_to_num(ratios.values).max(0)
@@ -76,10 +79,19 @@ class UpdatesTooSmallCheck(Rule):
             if evidence.losses:
                 text += f" and {_first_loss(evidence)},"
         parameter = ratios.names[int(np.nanargmax(largest))]
-        meaning, advice = _clipped(evidence) or (
-            "At this rate training takes very long, or stands still",
-            "Raise the learning rate, unless a tiny rate is intended",
-        )
+        meaning = "At this rate training takes very long, or stands still"
+        advice = "Raise the learning rate, unless a tiny rate is intended"
+        norm = _clipping_norm(evidence)
+        response = evidence.first_response
+        if norm is not None:
+            meaning = f"The norm of all gradients is {norm:.2g} at every logged step: they are "
+            meaning += "clipped to it"
+            advice = "Clip the gradients to a larger norm, such as 1, before the learning rate is "
+            advice += "changed"
+        elif thresholds.FIRST_RESPONSE.value < response < math.inf:
+            meaning = "The weights are large beside their updates: the first layer's output has a "
+            meaning += f"standard deviation of {rounded(response)}"
+            advice = "Use the layers' own initialization, and scale the inputs"
         yield Finding(
             message=f"{text} since step {ratios.steps[0]}; the most in `{parameter}`",
             since_step=ratios.steps[0],
@@ -112,18 +124,15 @@ class UpdatesTooSmallCheck(Rule):
         return self.idle if most < limit else 0.0
 
 
-def _clipped(evidence: Evidence) -> tuple[str, str] | None:
-    """Meaning and advice if gradients are clipped to the same norm at every logged step."""
+def _clipping_norm(evidence: Evidence) -> float | None:
+    """The norm of all gradients if it is the same at every logged step, as if clipped to it."""
     total = evidence.gradient_norms.get(tags.TOTAL)
     if total is None or len(total.values) < thresholds.LOGGED_STEPS.value:
         return None
     largest = total.values.max()
     if not 0 < largest < thresholds.CLIPPED.value * total.values.min():
         return None
-    return (
-        f"The norm of all gradients is {largest:.2g} at every logged step: they are clipped to it",
-        "Clip the gradients to a larger norm, such as 1, before the learning rate is changed",
-    )
+    return float(largest)
 
 
 def _first_loss(evidence: Evidence) -> str:

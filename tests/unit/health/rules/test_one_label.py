@@ -42,5 +42,8 @@ def test_batches_of_one_kind_and_the_place_of_the_right_candidate_are_no_labels(
     one_label = OneLabelCheck()
     assert findings_of(one_label, *[labels((1, 32), classes=2)] * 8) == []  # a discriminator
     assert findings_of(one_label, *[labels((1, 32), classes=None)] * 8) == []
-    assert findings_of(one_label, *[labels((0, 32), classes=33)] * 8) == []  # MoCo
-    assert len(findings_of(one_label, *[labels((0, 32), classes=32)] * 8)) == 1
+    first = labels((0, 32), classes=6)
+    assert findings_of(one_label, *[first] * 8) == []  # one right word, five sampled ones
+    collapsed = replace(first, predictions=1)
+    assert len(findings_of(one_label, *[first] * 4, *[collapsed] * 4)) == 1
+    assert findings_of(one_label, *[first] * 5, *[collapsed] * 3) == []

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
-from check_records import LAST, record, updates
+from check_records import LAST, record, statistics, updates
 from loop_facts import STEPPED
+from output_facts import OUTPUT, record_of
 
 from fmapboard.checks import Finding
 from fmapboard.formats.training_facts import OutputFacts, TrainingFacts
@@ -113,3 +116,24 @@ def test_clipped_gradients_are_named_before_the_learning_rate() -> None:
     for others in ([1e-6] * 7 + [1.1e-6], [0.0] * LAST, [1e-6] * 3):
         (found,) = UpdatesTooSmallCheck()(record(scalars=small | {"gradient_norm/total": others}))
         assert found.advice.startswith("Raise the learning rate")
+
+
+def test_large_weights_are_named_before_the_learning_rate() -> None:
+    for std, advice in ((2.0, "Raise the learning rate"), (2.1, "Use the layers' own init")):
+        columns = {"std": {0: [std] * LAST}}
+        (found,) = UpdatesTooSmallCheck()(record(scalars=updates([9e-7] * LAST), columns=columns))
+        assert found.advice.startswith(advice)
+    assert found.meaning.endswith("the first layer's output has a standard deviation of 2.1")
+
+
+def test_a_constant_output_that_never_varied_is_not_told_to_need_a_higher_rate() -> None:
+    same = replace(OUTPUT, spread=1e-7, predictions=1)
+    alike = {"conv1": statistics(*[(0.2, 0.2, 0.2, 5e-5)] * 4)}
+
+    def count(*outputs: OutputFacts, first: Mapping[str, Any]) -> int:
+        run = record_of(outputs, first=first, scalars=updates([9e-7] * LAST))
+        return len(list(UpdatesTooSmallCheck()(run)))
+
+    assert count(*[same] * 8, first=alike) == 0
+    assert count(*[same] * 8, first={}) == 1
+    assert count(*[same] * 7, OUTPUT, first=alike) == 1  # the output varies by now
