@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -58,29 +57,3 @@ def test_the_bar_of_a_layer_that_is_not_finite_is_hatched_in_the_ranking(
     assert bar.get_attribute("title").startswith("non-finite: ")
     assert float(bar.evaluate("(e) => e.style.getPropertyValue('--share')")) > 0
     assert "repeating-linear-gradient" in bar.evaluate("(e) => getComputedStyle(e).background")
-
-
-def test_a_cell_without_a_change_has_a_dash_and_its_tip_says_so(
-    runs: str, visit: Callable[..., Person]
-) -> None:
-    states = {"front": "states", "shade": "change"}
-    person = visit(runs, view=None, run="ill", chosen="ill", width=1366, **states)
-    person.settle()
-    assert "brightness not recorded" in person.see(".health-key").inner_text()
-    extent = json.loads(person.see(".health-map").get_attribute("data-plot") or "{}")
-    rows = json.loads(
-        person.frame.evaluate(
-            """async () => { const a = await fetch("data/health?run=ill");
-            const b = await a.arrayBuffer(); const n = new DataView(b).getUint32(0, true);
-            return new TextDecoder().decode(new Uint8Array(b, 4, n)); }"""
-        )
-    )["layers"]
-    row = next(i for i, each in enumerate(rows) if each["type"] == "ReLU")
-    box = person.see(".health-map").bounding_box()
-    y = extent["top"] + (row + 0.5) * extent["height"] / len(rows)
-    person.page.mouse.move(box["x"] + extent["left"] + 40, box["y"] + y)
-    person.see(".health-map .tip").wait_for()
-    assert (
-        "change not recorded: it has no pictures and no kernels"
-        in person.see(".health-map .tip").inner_text()
-    )

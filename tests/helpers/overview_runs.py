@@ -65,9 +65,7 @@ def large_answer() -> bytes:
         "run": "healthy", "steps": list(range(0, 10 * LARGE_STEPS, 10)),
         "wall_times": [1e9] * LARGE_STEPS, "written": LARGE_STEPS, "since": {},
         "first_nonfinite": None, "arrays": {}, "codes": cells,
-        "shadings": {
-            of: {"of": "range", "lo": 0.1, "hi": 10, "levels": cells} for of in ("range", "change")
-        },
+        "shading": {"lo": 0.1, "hi": 10, "levels": cells},
         "layers": [
             {**layer, "label": f"layer{i}", "layer": f"layer{i}", "position": i}
             for i in range(LARGE_LAYERS)

@@ -87,8 +87,8 @@ function health(codes, columns = {}, layers = [CONV, RELU]) {
     first_nonfinite: null,
     errors: {},
     arrays,
-    cells: { codes: Uint8Array.from(codes.flat()), range: levels, change: levels.slice() },
-    scales: { range: { of: "range", lo: 1, hi: 100 }, change: { of: "maps", lo: null, hi: null } },
+    cells: { codes: Uint8Array.from(codes.flat()), levels },
+    scale: { lo: 1, hi: 100 },
   };
 }
 
@@ -154,19 +154,14 @@ test("a step has the most severe fault of its layers, and all layers that have i
   assert.equal(faultsOf(health([[UNCHANGED, FINE]]))[0].kind, "unchanged");
 });
 
-test("a brightness says what it shows, and whether it is known of all cells", () => {
+test("a brightness says whether it is known of all cells", () => {
   const of = health([[CODE.FINE, CODE.UNKNOWN]]);
-  of.cells.range = Uint8Array.of(3, UNKNOWN_LEVEL);
-  of.cells.change = Uint8Array.of(UNKNOWN_LEVEL, UNKNOWN_LEVEL);
-  const { lo, hi, text, hasGaps } = tableOf(of).shading("range");
+  of.cells.levels = Uint8Array.of(3, UNKNOWN_LEVEL);
+  const { lo, hi, hasGaps } = tableOf(of).shading;
   assert.deepEqual([lo, hi, hasGaps], [1, 100, false]);
-  assert.match(text, /^range of values/);
-  const change = tableOf(of).shading("change");
-  assert.deepEqual([change.lo, change.hi, change.hasGaps], [NaN, NaN, true]);
-  assert.match(change.text, /of the maps/);
-  const weights = health([[CODE.FINE, CODE.FINE]]);
-  weights.scales.change.of = "weights";
-  assert.match(tableOf(weights).shading("change").text, /of the weights/);
+  const unknown = health([[CODE.FINE, CODE.FINE]]);
+  unknown.cells.levels = Uint8Array.of(UNKNOWN_LEVEL, UNKNOWN_LEVEL);
+  assert.equal(tableOf(unknown).shading.hasGaps, true);
 });
 
 test("few layers have rows of a fixed height, many thinner ones, very many are binned", () => {
@@ -236,10 +231,6 @@ test("a cell is described by layer, step, state and the numbers that are known",
     "of 8 channels: 25 % non-finite",
     "no pictures of its own; nearest drawn layer: conv",
   ]);
-  const unknown = (/** @type {number} */ at) =>
-    cellLines(of, at, numbers(at), "change").filter((line) => line.startsWith("change"));
-  assert.deepEqual(unknown(1), ["change not known: values are not finite"]);
-  assert.deepEqual(unknown(0), ["change not recorded"]);
 });
 
 test("a cell of a run of images names the image", () => {

@@ -125,11 +125,12 @@ class FirstNonfinite:
 
     @property
     def where(self) -> str:
-        """The tensor in markdown, such as ``input of layer `conv1` (Conv2d, call 1)``."""
+        """The tensor in markdown, such as ``input of layer `conv1` (Conv2d)``."""
         owner = f"`{plain(f'{self.name}: {self.owner}' if self.name else self.owner)}`"
         if self.place == "gradients":
             return f"{self.tensor} {owner}"
-        return f"{self.tensor} of layer {owner} ({self.type}, call {self.call})"
+        call = f", call {self.call}" if self.call > 1 else ""
+        return f"{self.tensor} of layer {owner} ({self.type}{call})"
 
     @property
     def text(self) -> str:

@@ -235,7 +235,7 @@ def _of_outputs(seen: Seen) -> list[str]:
             texts.append(f"loss{of_name} {_step_values(output.loss)}{_as_given(output)}")
         if output.accuracy:
             texts.append(f"share of right answers{of_name} {_step_values(output.accuracy)}")
-        if output.spread:
+        if output.spread and not output.loss:
             texts.append(f"spread of the output{of_name} {_step_values(output.spread)}")
     return ["; ".join(texts)] if texts else []
 

@@ -251,7 +251,7 @@ def test_the_first_non_finite_gradient_of_maps_in_backward_order_is_named() -> N
         model(torch.randn(2, 3, 8, 8)).abs().sum().backward()
         optimizer.step()
     text = kept.steps[0].texts["fmapboard/first_nonfinite"]
-    assert "in the gradient of the activations of layer `second` (Conv2d, call 1)" in text
+    assert "in the gradient of the activations of layer `second` (Conv2d)" in text
 
 
 @pytest.mark.usefixtures("errors_are_only_logged")

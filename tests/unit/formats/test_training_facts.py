@@ -263,6 +263,7 @@ def test_the_first_nonfinite_value_is_stored_as_fields() -> None:
         "first non-finite values: at least 3 NaN, 1 -Inf of 1,200 in the input of layer "
         "`net: a'b` (Conv2d, call 2)"
     )
+    assert replace(FIRST, call=1).where == "input of layer `a'b` (Conv2d)"
 
 
 @pytest.mark.parametrize(

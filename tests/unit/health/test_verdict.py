@@ -217,6 +217,15 @@ def test_updates_of_weights_that_were_read_in_part_bear_a_sign() -> None:
     ]
 
 
+def test_the_spread_of_an_output_is_told_where_no_loss_is_known() -> None:
+    spread = ((0, 0.5), (90, 0.7))
+    assert verdict(outputs=(OutputProgress("", spread=spread),)).figures == [
+        "spread of the output 0.5 at step 0, 0.7 at step 90"
+    ]
+    known = OutputProgress("", loss=((0, 2.28), (90, 1.5)), spread=spread)
+    assert verdict(outputs=(known,)).figures == ["loss 2.28 at step 0, 1.5 at step 90"]
+
+
 def test_a_loss_that_was_multiplied_is_told_as_the_user_sees_it_too() -> None:
     output = OutputProgress("", loss=((0, 2.28), (90, 1.5)), factor=66.0)
     assert verdict(outputs=(output,)).figures == [

@@ -86,7 +86,7 @@ def answers(tab: Tab, tmp_path_factory: pytest.TempPathFactory) -> dict[str, lis
         "LayersAnswer": [layers], "Layer": layers["layers"], "InputSeries": layers["inputs"],
         "DifferenceAnswer": [difference], "LayerDifference": difference["layers"],
         "HealthAnswer": [health], "HealthRow": health["layers"],
-        "FirstFault": [health["first_nonfinite"]], "Shading": [*health["shadings"].values()],
+        "FirstFault": [health["first_nonfinite"]], "Shading": [health["shading"]],
         "HealthStepAnswer": [step], "WeightsOnly": with_kernels["others"],
         "FindingsAnswer": [findings], "Line": findings["findings"], "Verdict": [findings["line"]],
         "VerdictsAnswer": [verdicts], "RunLine": verdicts["verdicts"],

@@ -13,8 +13,7 @@ from fmapboard.health.states import worst_states
 from fmapboard.plugin.routes.health import (
     LEVELS,
     UNKNOWN_LEVEL,
-    shading_by_change,
-    shading_by_range,
+    shading_of,
 )
 
 STATIC = Path(plugin.__file__).parent / "static"
@@ -24,7 +23,7 @@ DRAWN = np.array(False)  # no layer is an activation
 
 def test_nothing_is_known_without_numbers() -> None:
     columns = dict.fromkeys(("minimum", "maximum"), np.full((2, 3), NAN))
-    shading = shading_by_range(columns, np.zeros((2, 3), np.uint8))
+    shading = shading_of(columns, np.zeros((2, 3), np.uint8))
     assert (shading.levels == UNKNOWN_LEVEL).all()
     assert (shading.lo, shading.hi) == (None, None)
 
@@ -34,7 +33,7 @@ def test_brightness_is_logarithmic_and_not_known_where_the_range_is_not() -> Non
         "minimum": np.array([[0], [0], [0], [NAN], [1], [-3e38]]),
         "maximum": np.array([[1], [10], [100], [NAN], [1], [3e38]]),
     }
-    shading = shading_by_range(columns, worst_states(columns, DRAWN, (6, 1)))
+    shading = shading_of(columns, worst_states(columns, DRAWN, (6, 1)))
     assert (round(shading.lo), round(shading.hi)) == (1, 100)
     top = LEVELS - 1
     assert shading.levels[:, 0].tolist() == [0, LEVELS // 2, top, UNKNOWN_LEVEL, 0, top]
@@ -42,26 +41,16 @@ def test_brightness_is_logarithmic_and_not_known_where_the_range_is_not() -> Non
 
 def test_a_large_or_infinite_value_does_not_take_the_brightness_of_the_others() -> None:
     columns = {"minimum": np.zeros((4, 1)), "maximum": np.array([[1], [10], [1e30], [INF]])}
-    shading = shading_by_range(columns, worst_states(columns, DRAWN, (4, 1)))
+    shading = shading_of(columns, worst_states(columns, DRAWN, (4, 1)))
     assert round(shading.hi) == 10
     assert shading.levels[:, 0].tolist() == [0, LEVELS - 1, LEVELS - 1, LEVELS - 1]
 
 
 def test_similar_values_do_not_look_different() -> None:
     columns = {"minimum": np.zeros((1, 2)), "maximum": np.array([[1.0, 1.1]])}
-    shading = shading_by_range(columns, worst_states(columns, DRAWN, (1, 2)))
+    shading = shading_of(columns, worst_states(columns, DRAWN, (1, 2)))
     assert shading.hi / shading.lo == pytest.approx(10)
     assert np.ptp(shading.levels) <= 1
-
-
-@pytest.mark.parametrize(("maps", "of"), [(0.5, "maps"), (NAN, "weights")])
-def test_change_is_that_of_the_weights_only_if_that_of_no_map_is_known(
-    maps: float, of: str
-) -> None:
-    columns = {"change": np.array([[NAN], [maps]]), "weights_change": np.array([[0.1], [0.2]])}
-    shading = shading_by_change(columns, worst_states(columns, DRAWN, (2, 1)))
-    assert shading.of == of
-    assert (shading.levels == UNKNOWN_LEVEL).sum() == (of == "maps")
 
 
 def test_the_front_end_has_the_same_levels() -> None:

@@ -6,7 +6,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,51 +31,32 @@ _SAMPLE = 20_000
 """Cells that the scale is computed from, roughly."""
 _DECADES = 1.0
 """Smallest extent of the scale, so that small differences do not look like large ones."""
-_Quantity = Literal["range", "maps", "weights"]
 
 
 @dataclass(frozen=True, slots=True)
 class Shading:
-    """Brightness of the cells on a logarithmic scale.
+    """Brightness of the cells: the range of values of a layer, on a logarithmic scale.
 
     Attributes:
-        of: what it shows: the range of values of a layer (maximum - minimum), the change of its
-            maps, or the change of its weights.
         lo: value of level 0, which smaller values have too; None if no value is known.
         hi: value of the highest level, which larger values have too; None if no value is known.
         levels: uint8 [steps, layers], 0 to `LEVELS` - 1, or `UNKNOWN_LEVEL`.
     """
 
-    of: _Quantity
     lo: float | None
     hi: float | None
     levels: Codes
 
 
-def shading_by_range(columns: Mapping[str, Floats], codes: Codes) -> Shading:
-    """Brightness that shows the range of values of each layer at each step."""
+def shading_of(columns: Mapping[str, Floats], codes: Codes) -> Shading:
+    """Brightness that shows the range of values of each layer at each step.
+
+    The scale is that of cells without large values, which would leave the others no difference. A
+    value of 0 or less has level 0.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         extent = columns["maximum"] - columns["minimum"]
-        return _shading("range", extent, codes)
-
-
-def shading_by_change(columns: Mapping[str, Floats], codes: Codes) -> Shading:
-    """Brightness that shows the change of the maps, or of the weights if that of no map is known.
-
-    They have different units.
-    """
-    change = columns["change"]
-    if np.isnan(change).all():
-        return _shading("weights", columns["weights_change"], codes)
-    return _shading("maps", change, codes)
-
-
-def _shading(quantity: _Quantity, raw: Floats, codes: Codes) -> Shading:
-    """The scale is that of cells without large values, which would leave the others no difference.
-
-    A value of 0 or less has level 0.
-    """
-    logs = _sampled_logs(raw, codes)
+    logs = _sampled_logs(extent, codes)
     low = 0.0
     high = 0.0
     if logs.size:
@@ -84,16 +65,16 @@ def _shading(quantity: _Quantity, raw: Floats, codes: Codes) -> Shading:
     missing = max(0.0, _DECADES - (high - low))
     low -= missing / 2
     high += missing / 2
-    levels = np.full(raw.shape, UNKNOWN_LEVEL, np.uint8)
+    levels = np.full(extent.shape, UNKNOWN_LEVEL, np.uint8)
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = (LEVELS - 1) / (high - low)
-        place = (np.log10(raw) - low) * scale + 0.5
+        place = (np.log10(extent) - low) * scale + 0.5
         rounded = np.clip(place, 0, LEVELS - 1).astype(np.uint8)
-        np.copyto(levels, rounded, where=raw > 0)
-        levels[raw <= 0] = 0
+        np.copyto(levels, rounded, where=extent > 0)
+        levels[extent <= 0] = 0
     if not logs.size:
-        return Shading(quantity, None, None, levels)
-    return Shading(quantity, 10**low, 10**high, levels)
+        return Shading(None, None, levels)
+    return Shading(10**low, 10**high, levels)
 
 
 def _sampled_logs(raw: Floats, codes: Codes) -> Floats:
@@ -152,7 +133,7 @@ class Health(Binary):
         arrays: float [steps, layers], NaN where a number is not known; empty if there are more than
             `MAX_NUMBERS` cells.
         codes: of `health.states`, uint8 [steps, layers].
-        shadings: brightness by ``range`` and by ``change``.
+        shading: brightness.
     """
 
     compresses: ClassVar[bool] = True
@@ -167,7 +148,7 @@ class Health(Binary):
     errors: Mapping[int, str]
     arrays: dict[str, Floats]
     codes: Codes
-    shadings: dict[str, Shading]
+    shading: Shading
 
     @property
     def as_of(self) -> float | None:
@@ -186,10 +167,6 @@ def health(provider: Provider, run: str) -> Health:
     shape = (len(table.steps), len(table.rows))
     codes = worst_states(table.columns, _is_activation(table), shape)
     sent = NUMBERS if codes.size <= MAX_NUMBERS else ()
-    shadings = {
-        "range": shading_by_range(table.columns, codes),
-        "change": shading_by_change(table.columns, codes),
-    }
     return Health(
         run=run,
         steps=table.steps,
@@ -202,7 +179,7 @@ def health(provider: Provider, run: str) -> Health:
         errors=table.errors,
         arrays={name: table.columns[name] for name in sent},
         codes=codes,
-        shadings=shadings,
+        shading=shading_of(table.columns, codes),
     )
 
 

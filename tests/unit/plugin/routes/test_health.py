@@ -67,7 +67,7 @@ def test_the_answer_has_the_facts_as_json_and_the_numbers_as_float32(faulty_runs
         "kernel_shape": [80, 6, 1, 1], "call": 1, "position": 3, "channels": 80, "values": 200,
         "drawn": 64, "samples": 1, "roles": ["feature_maps", "kernels"],
         "transposed_stride": None, "followed_by": [], "activation": "last", "key": "fmapboard/many",
-        "shown_at": "fmapboard/many",
+        "shown_at": "fmapboard/many", "shape": "", "unit": "channel",
     }  # fmt: skip
     assert facts["since"]["nonfinite"] == {"2": INFINITE_AT}
     assert set(arrays) == {
@@ -77,17 +77,15 @@ def test_the_answer_has_the_facts_as_json_and_the_numbers_as_float32(faulty_runs
     assert arrays["nonfinite"][:, 2].tolist() == [step >= INFINITE_AT for step in STEPS]
 
 
-def test_the_answer_has_a_state_and_two_brightnesses_per_cell(faulty_runs: Path) -> None:
+def test_the_answer_has_a_state_and_a_brightness_per_cell(faulty_runs: Path) -> None:
     facts, body = open_tab(faulty_runs).open("data/health", run="faulty")
     codes = array_of(facts["codes"], body)
     is_infinite = codes[:, 2] == CODES.index("nonfinite")
     assert is_infinite.tolist() == [step >= INFINITE_AT for step in STEPS]
-    for of in ("range", "change"):
-        levels = array_of(facts["shadings"][of]["levels"], body)
-        assert levels.shape == codes.shape == (10, 5)
-        assert set(levels.ravel().tolist()) <= {*range(LEVELS), UNKNOWN_LEVEL}
-    scale = facts["shadings"]["range"]
-    assert scale["of"] == "range"
+    scale = facts["shading"]
+    levels = array_of(scale["levels"], body)
+    assert levels.shape == codes.shape == (10, 5)
+    assert set(levels.ravel().tolist()) <= {*range(LEVELS), UNKNOWN_LEVEL}
     assert 0 < scale["lo"] < scale["hi"]
 
 
@@ -98,7 +96,7 @@ def test_the_numbers_of_very_many_cells_are_sent_by_step(
     facts, arrays = health(tab, "faulty")
     monkeypatch.setattr(health_route, "MAX_NUMBERS", 49)
     fewer, body = tab.open("data/health", run="faulty")
-    assert (fewer["arrays"], len(body)) == ({}, 3 * 50)
+    assert (fewer["arrays"], len(body)) == ({}, 2 * 50)
     for at, step in enumerate(STEPS):
         one, body = tab.open("data/health_step", run="faulty", step=step)
         numbers = unpacked(one["arrays"], body)

@@ -7,8 +7,8 @@ import { numbersAt } from "../server/health.js";
 import { packed } from "../server/palettes.js";
 
 /** @import {Cache} from "../server/cache.js" */
-/** @import {FaultName, Health, HealthLayer, NamedArrays, Pass, Rgb} from "../server/server.js" */
-/** @import {Hatch, Numbers, Shade, ShadingLevels, Theme} from "./model.js" */
+/** @import {FaultName, Health, NamedArrays, Pass, Rgb} from "../server/server.js" */
+/** @import {Hatch, Numbers, Theme} from "./model.js" */
 
 /** Shades per state: levels of brightness, as the server sends them (`health/states.py`). */
 export const LEVELS = 24;
@@ -139,23 +139,13 @@ export const STATES = Object.freeze([
   { word: "non-finite", what: "NaN or infinity" },
 ]);
 
-/** What a scale is of, in words. */
-const TEXTS = Object.freeze({
-  range: "range of values (maximum − minimum)",
-  maps: "change of the maps since the logged step before, in std",
-  weights: "change of the weights since the logged step before, relative to their norm",
-});
-
-/** @param {Health} of @param {Shade} shade */
-export function shadingOf({ cells, scales }, shade) {
-  const { of, lo, hi } = scales[shade];
-  const levels = cells[shade];
-  const { codes } = cells;
+/** Brightness: the range of values of each cell. @param {Health} of */
+export function shadingOf({ cells: { codes, levels }, scale: { lo, hi } }) {
   let hasGaps = false;
   for (let i = 0; i < levels.length && !hasGaps; i += 1) {
     hasGaps = levels[i] === UNKNOWN_LEVEL && isDotted(codes[i]);
   }
-  return { levels, lo: lo ?? NaN, hi: hi ?? NaN, text: TEXTS[of], hasGaps };
+  return { levels, lo: lo ?? NaN, hi: hi ?? NaN, hasGaps };
 }
 
 /** States and brightness of a run's cells. */
@@ -171,11 +161,8 @@ export const tableOf = once((/** @type {Health} */ of) => {
       if (code > worst[layer]) worst[layer] = code;
     }
   }
-  /** @type {Partial<Record<Shade, ShadingLevels>>} */
-  const shadings = {};
   const present = new Set(Object.values(CODE).filter((code) => counts[code] > 0));
-  const shading = (/** @type {Shade} */ shade) => (shadings[shade] ??= shadingOf(of, shade));
-  return { worst, present, shading };
+  return { worst, present, shading: shadingOf(of) };
 });
 
 /** The steps with a fault, ascending, and the layers that have the most severe kind of each. */
@@ -251,18 +238,6 @@ function cellNumbers(value, channels) {
 }
 
 /**
- * Why the change is not known; "" if it is.
- * @param {Numbers|string} numbers @param {HealthLayer} layer
- */
-function unknownChange(numbers, { key, kernel_shape: kernels }) {
-  if (typeof numbers === "string") return "";
-  if (numbers("change") >= 0 || numbers("weights_change") >= 0) return "";
-  if (numbers("nonfinite") > 0) return "change not known: values are not finite";
-  const why = key === null && kernels === null ? ": it has no pictures and no kernels" : "";
-  return `change not recorded${why}`;
-}
-
-/**
  * First logged step of a state that lasts; "" where it is not known.
  * @param {Health} of @param {number} at
  */
@@ -286,9 +261,9 @@ function sinceText(of, at) {
 /**
  * Everything about a cell, one line each.
  * @param {Health} of @param {number} at index in [steps, layers]
- * @param {Numbers|string} numbers of the cell, or why there are none @param {Shade} shade
+ * @param {Numbers|string} numbers of the cell, or why there are none
  */
-export function cellLines(of, at, numbers, shade = "range") {
+export function cellLines(of, at, numbers) {
   const layer = of.layers[at % of.layers.length];
   const step = of.steps[Math.floor(at / of.layers.length)];
   const code = of.cells.codes[at];
@@ -302,7 +277,6 @@ export function cellLines(of, at, numbers, shade = "range") {
     code > 1 ? `${inWordsOf(word)}: ${what}` : word,
     sinceText(of, at),
     ...(typeof numbers === "string" ? [numbers] : cellNumbers(numbers, layer.channels)),
-    shade === "change" ? unknownChange(numbers, layer) : "",
     layer.key === null ? instead : "",
   ].filter(Boolean);
 }

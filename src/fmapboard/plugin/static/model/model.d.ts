@@ -136,12 +136,6 @@ export type Theme = "light" | "dark";
 
 export type Hatch = (x: number, y: number) => boolean;
 
-/** What the brightness of a cell shows. */
-export type Shade = "range" | "change";
-
-/** `levels` [steps, layers]; `lo` and `hi` are the values of the ends, NaN if none is known. */
-export type ShadingLevels = ReturnType<typeof import("./health_states.js").shadingOf>;
-
 /** Of a cell by name, NaN where not known. */
 export type Numbers = (name: string) => number;
 

@@ -5,7 +5,7 @@ import { indexOf, within } from "../server/steps.js";
 
 /** @import {Layer, Role} from "../server/server.js" */
 /** @import {Column, FilmScale, Findings, FrontKind, HistogramGroup, Kind} from "./model.js" */
-/** @import {Palette, Point, Scale, Shade, SheetScale, ShownTiles, Sort, State} from "./model.js" */
+/** @import {Palette, Point, Scale, SheetScale, ShownTiles, Sort, State} from "./model.js" */
 /** @import {View} from "./model.js" */
 
 /** Names of the main column and of the one beside it. */
@@ -187,7 +187,6 @@ export const START = {
   front: /** @type {FrontKind} */ ("auto"), // what the overview shows of the layers over the steps
   sheet_scale: /** @type {SheetScale} */ ("picture"), // each picture's own, or one per layer
   findings: /** @type {Findings} */ ("auto"), // the list of findings
-  shade: /** @type {Shade} */ ("range"), // brightness in the map of layers × steps
   layer: "", // key of the layer, "" for the first one
   channel: /** @type {number|null} */ (null),
   step: /** @type {number|null} */ (null), // follows the newest step
@@ -227,7 +226,6 @@ export const CHOICES = Object.freeze({
   front: ["auto", "pictures", "states"],
   sheet_scale: ["picture", "row"],
   findings: ["auto", "open", "closed"],
-  shade: ["range", "change"],
   role: ["feature_maps", "inputs", "gradients_of_maps", "kernels"],
   scale: ["channel", "layer"],
   colours: PALETTES,

@@ -11,17 +11,13 @@ import { arrays, number, octets } from "./decode.js";
 /** @param {string} run @param {AbortSignal} signal @returns {Promise<Health>} */
 export async function health(run, signal) {
   const { json, body } = await binary("health", { run }, signal);
-  const { codes, shadings, ...facts } = json;
+  const { codes, shading, ...facts } = json;
   return {
     ...facts,
     layers: withFeeders(json.layers),
     arrays: arrays(body, json.arrays),
-    cells: {
-      codes: octets(body, codes),
-      range: octets(body, shadings.range.levels),
-      change: octets(body, shadings.change.levels),
-    },
-    scales: shadings,
+    cells: { codes: octets(body, codes), levels: octets(body, shading.levels) },
+    scale: shading,
   };
 }
 

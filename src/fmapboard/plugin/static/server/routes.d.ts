@@ -69,8 +69,8 @@ export interface HealthAnswer {
   arrays: Record<string, ArrayEntry>;
   /** of `health.states`, uint8 [steps, layers]. */
   codes: ArrayEntry;
-  /** brightness by `range` and by `change`. */
-  shadings: Record<string, Shading>;
+  /** brightness. */
+  shading: Shading;
 }
 
 /** `data/health_step`: the numbers and the states of all layers at a step. */
@@ -326,10 +326,8 @@ export interface FirstFault {
   shown_at: string | null;
 }
 
-/** Brightness of the cells on a logarithmic scale. */
+/** Brightness of the cells: the range of values of a layer, on a logarithmic scale. */
 export interface Shading {
-  /** what it shows: the range of values of a layer (maximum - minimum), the change of its maps, or the change of its weights. */
-  of: "range" | "maps" | "weights";
   /** value of level 0, which smaller values have too; null if no value is known. */
   lo: number | null;
   /** value of the highest level, which larger values have too; null if no value is known. */

@@ -217,10 +217,10 @@ export type HealthLayer = HealthRow & { behind?: string };
 /** Scale of the brightness of cells. */
 export type Scale = Omit<Shading, "levels">;
 
-export type Health = Omit<HealthAnswer, "arrays" | "codes" | "shadings"> & {
+export type Health = Omit<HealthAnswer, "arrays" | "codes" | "shading"> & {
   arrays: NamedArrays;
-  cells: Record<"codes" | "range" | "change", Uint8Array>;
-  scales: Record<"range" | "change", Scale>;
+  cells: Record<"codes" | "levels", Uint8Array>;
+  scale: Scale;
 };
 
 /** Null if it was not logged. */

@@ -109,8 +109,8 @@ const [GAP, BETWEEN, WORDS] = [8, 20, 80];
 const KEPT = 0.9;
 
 /**
- * Longer side of the pictures of layers and of that of the input, CSS px. `lead` is the height of an
- * input that has a column of its own, 0 if it has none.
+ * Longer side of the pictures of layers and of that of the input, CSS px. `lead` is the height of
+ * an input that has a column of its own, 0 if it has none.
  * @param {readonly Row[]} rows @param {number} width @param {number} height CSS px
  * @param {boolean} [hasInput]
  */

@@ -475,7 +475,7 @@ export function Time({ app, model }) {
         <span title=${[word, at && `Logged at ${at}`].filter(Boolean).join("\n")}>
           <span class="label" hidden=${Boolean(word)}>Step ${""}</span>
           <output class="step">${asked === undefined ? "–" : (word ?? stepText(asked))}</output>
-          <span class="newest">${unread === null && newest + age}</span>
+          <span class="newest">${unread === null && newest}</span>
         </span>
         <span class="kept" ...${explained}>${kept}</span>
       </div>

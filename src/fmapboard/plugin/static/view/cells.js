@@ -11,11 +11,10 @@ import * as maps from "../picture/health_map.js";
 import { css } from "../server/palettes.js";
 import { indexOf, within } from "../server/steps.js";
 import { html, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact_htm.js";
-import { Segments } from "./controls.js";
 import { Painted } from "./hooks.js";
 
 /** @import {App} from "../app.js" */
-/** @import {Shade, Theme} from "../model/model.js" */
+/** @import {Theme} from "../model/model.js" */
 /** @import {Box} from "../picture/picture.js" */
 /** @import {Health, HealthLayer, Pass} from "../server/server.js" */
 /** @import {Child} from "../vendor/preact_htm.js" */
@@ -137,15 +136,10 @@ function beside(tip, box, holder) {
 const [WIDE, HIGH] = [22, 14];
 const DOTTED = "the state of these cells is known, but not the number that brightness shows";
 
-const SHADES = [
-  ["range", "Range", "brightness shows the range of values of a layer"],
-  ["change", "Change", "brightness shows how much a layer has changed"],
-];
-
-/** @param {{app: App, health: Health, shade: Shade}} props */
-export function HealthKey({ app, health, shade }) {
+/** @param {{health: Health}} props */
+export function HealthKey({ health }) {
   const table = states.tableOf(health);
-  const { lo, hi, text, hasGaps } = table.shading(shade);
+  const { lo, hi, hasGaps } = table.shading;
   const name = themeName();
   const codes = Object.values(states.CODE).filter(
     (code) => table.present.has(code) || code === states.CODE.FINE,
@@ -184,10 +178,9 @@ export function HealthKey({ app, health, shade }) {
         }
       </ul>
       <div class="brightness">
-        <span class="label">Brightness</span>
-        <${Segments} label="Brightness" options=${SHADES} value=${shade}
-          choose=${app.set("shade")} />
-        <span class="label">${text}${isKnown ? ", logarithmic:" : ": not recorded"}</span>
+        <span class="label">
+          ${`range of values (maximum − minimum)${isKnown ? ", logarithmic:" : ": not recorded"}`}
+        </span>
         <span class="health-scale" hidden=${!isKnown}>
           <span>≤ ${short(lo, 2)}</span>
           <${Painted} class="health-ramp" role="img"
@@ -216,28 +209,24 @@ function sample(canvas, code, name, unknown = false) {
 const LONGEST = 32;
 
 /**
- * @param {{app: App, health: Health, shade: Shade, width: number,
+ * @param {{app: App, health: Health, width: number,
  *   height: number}} props CSS px
  */
-export function HealthMap({ app, health, shade, width, height }) {
+export function HealthMap({ app, health, width, height }) {
   const holder = useRef(/** @type {HTMLElement|null} */ (null));
   const ratio = window.devicePixelRatio || 1;
   const look = { ...theme(), theme: themeName(), ratio };
   const { size } = document.fonts; // a font that has arrived gives the names other widths
   const { layers, steps } = health;
   const { worst, shading } = states.tableOf(health);
-  const when = [health, shade, width, height, ratio, look.theme, size];
+  const when = [health, width, height, ratio, look.theme, size];
   const { names, layout, binned } = useMemo(() => {
     const names = elided(layers.map(callName), LONGEST);
     const longest = [...names].sort((a, b) => b.length - a.length).slice(0, 12);
     const widest = Math.max(0, ...longest.map(textWidth));
     const count = { layers: names.length, steps: steps.length };
     const layout = maps.mapLayout({ ...count, width, height, names: widest });
-    return {
-      names,
-      layout,
-      binned: maps.binned(layout, health.cells.codes, shading(shade).levels),
-    };
+    return { names, layout, binned: maps.binned(layout, health.cells.codes, shading.levels) };
   }, when);
   const { left, top, width: wide, height: high, rows, columns } = layout;
   const severe = (/** @type {number} */ layer) =>
@@ -261,7 +250,7 @@ export function HealthMap({ app, health, shade, width, height }) {
   const lines = (/** @type {Cell} */ { row, column }, /** @type {Pass} */ pass) => {
     const index = column * names.length + row;
     const known = states.numbersOf(app.source.cache, pass, health, index);
-    const said = states.cellLines(health, index, known, shade);
+    const said = states.cellLines(health, index, known);
     const bin = maps.binOf(row, names.length, rows);
     const [from, to] = [bin, bin + 1].map((each) => maps.firstOf(each, names.length, rows));
     if (to - from < 2) return said;

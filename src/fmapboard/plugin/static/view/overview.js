@@ -57,12 +57,7 @@ function Above({ app, model, front, isSheet }) {
         html`<${Frames}
         ...${{ health, begins, isDifference: front.difference !== null }} />`
       }
-      ${
-        health &&
-        !isSheet &&
-        html`<${HealthKey} ...${{ app, health, shade: model.state.shade }}
-        />`
-      }
+      ${health && !isSheet && html`<${HealthKey} ...${{ health }} />`}
     </div>
     <div class="overview-findings" hidden=${!isOpen}>
       ${isOpen && html`<${Findings} ...${{ app, model, front }} />`}
@@ -102,7 +97,7 @@ export function Overview({ app, model }) {
         ${
           front?.health &&
           !isSheet &&
-          html`<${States} ...${{ app, model, health: front.health }}
+          html`<${States} ...${{ app, health: front.health }}
           />`
         }
       <//>
@@ -112,9 +107,9 @@ export function Overview({ app, model }) {
 
 /**
  * The map of states, in what is left of the page.
- * @param {{app: App, model: Model, health: Health}} props
+ * @param {{app: App, health: Health}} props
  */
-function States({ app, model, health }) {
+function States({ app, health }) {
   const room = useRef(/** @type {HTMLElement|null} */ (null));
   const [size, setSize] = useState({ width: 0, height: 0 });
   const { width, height } = size;
@@ -126,10 +121,9 @@ function States({ app, model, health }) {
     const now = { width: element.clientWidth, height: Math.max(LEAST, left) };
     if (now.width !== width || now.height !== height) setSize(now);
   });
-  const shade = model.state.shade;
   return html`
     <div class="health-room" ref=${room}>
-      ${width > 0 && html`<${HealthMap} ...${{ app, health, shade, width, height }} />`}
+      ${width > 0 && html`<${HealthMap} ...${{ app, health, width, height }} />`}
     </div>
   `;
 }
