@@ -32,6 +32,7 @@ TensorKind = Literal[
     "kernels",
     "network_input",
     "attribution",
+    "tokens_as_colours",
     "patches",
 ]
 Scale = Literal["channel", "layer", "locked"]
@@ -376,6 +377,10 @@ class LayerMeasurement:
         shape: Shape of the whole tensor.
         passes: Of a gradient: the backward passes that it is the sum of.
         heads: Numbers of the attention whose rows these are; None for others.
+        tokens: f32 or f64 [h, w, C], all features of the first drawn image's tokens (see
+            ``measure.kept_tokens``); None for layers whose tokens lie on no grid.
+        token_norms: f32 [3], largest and median norm of the tokens, and the norm of them all; None
+            for layers that are no blocks and no attention.
     """
 
     layer_call: LayerCall
@@ -386,6 +391,8 @@ class LayerMeasurement:
     shape: tuple[int, ...] = ()
     passes: PassCount = ONE_PASS
     heads: HeadNumbers | None = None
+    tokens: Floats | None = None
+    token_norms: Floats | None = None
 
     @property
     def is_counted(self) -> bool:

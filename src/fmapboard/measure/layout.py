@@ -191,12 +191,13 @@ def as_maps(tensor: Tensor, axes: Axes, sequences: Sequences = Sequences()) -> M
 
 def _patches(maps: Tensor, grid: TokenGrid) -> Tensor:
     """Tokens [N, C, L] on their grid (see ``MapsView.patches``); a view where possible."""
+    samples, channels, _ = maps.shape
     if grid.window is None:
-        return maps[..., grid.prefix :].unflatten(2, (grid.height, grid.width))
+        return maps[..., grid.prefix :].reshape(samples, channels, grid.height, grid.width)
     window_height, window_width = grid.window
     rows = grid.height // window_height
     columns = grid.width // window_width
-    windows = maps.unflatten(0, (-1, rows, columns)).unflatten(-1, grid.window)
+    windows = maps.reshape(-1, rows, columns, channels, *grid.window)
     return windows.permute(0, 3, 1, 4, 2, 5)  # [N, C, rows, h, columns, w]
 
 

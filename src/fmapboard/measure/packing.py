@@ -118,6 +118,12 @@ def pack(pending: Sequence[PendingMeasurement]) -> PackedMeasurements:
         if measurement.heads is not None:
             tensors.append(measurement.heads)
             measurement = measurement._replace(heads=_TAKEN)
+        if measurement.tokens is not None:
+            tensors.append(measurement.tokens)
+            measurement = measurement._replace(tokens=_TAKEN)
+        if measurement.token_norms is not None:
+            tensors.append(measurement.token_norms)
+            measurement = measurement._replace(token_norms=_TAKEN)
         outlines.measurements.append(measurement)
     small = list[Tensor]()
     alone = list[Tensor]()
@@ -161,6 +167,10 @@ def _filled(
         measurement = measurement._replace(drawn=drawn)
     if measurement.heads is not None:
         measurement = measurement._replace(heads=next(tensors))
+    if measurement.tokens is not None:
+        measurement = measurement._replace(tokens=next(tensors))
+    if measurement.token_norms is not None:
+        measurement = measurement._replace(token_norms=next(tensors))
     return measurement
 
 

@@ -22,6 +22,7 @@ from torch.nn import functional
 
 from fmapboard.arithmetic import ceil_div
 from fmapboard.measure.device import HALVES, plane_extremes
+from fmapboard.measure.kept_tokens import image_of_tokens, token_norms
 from fmapboard.measure.layout import MapsView, Sequences, as_maps, as_pictures, axes_of
 from fmapboard.measure.sample import PendingSample, sample
 from fmapboard.measure.statistics import (
@@ -85,6 +86,8 @@ class PendingMeasurement(NamedTuple):
     sample: PendingSample | None = None
     passes: PassCount = ONE_PASS
     heads: Tensor | None = None  # [3, H], the arrays of HeadNumbers
+    tokens: Tensor | None = None  # [h, w, C]
+    token_norms: Tensor | None = None  # [3]
 
     def to_host(self) -> LayerMeasurement:
         """Wait for the device, then finalize and quantize.
@@ -107,6 +110,8 @@ class PendingMeasurement(NamedTuple):
             shape=self.shape,
             passes=self.passes,
             heads=None if self.heads is None else HeadNumbers(*_wide(self.heads)),
+            tokens=None if self.tokens is None else _wide(self.tokens),
+            token_norms=None if self.token_norms is None else _wide(self.token_norms),
         )
 
     def _planes(self, drawn: PendingMaps, numbers: Statistics | None) -> Planes:
@@ -195,6 +200,12 @@ class Reducer:
         sampled = sample(maps) if numbers and is_drawn else None
         draws = pictures and is_drawn and view.drawable
         kept = self.keep(view, self.samples, extremes) if draws else None
+        part = layer_call.part
+        norms: Tensor | None = None
+        tokens: Tensor | None = None
+        if kind == "feature_maps" and part is not None and part.unit == "feature":
+            norms = token_norms(maps) if numbers else None
+            tokens = image_of_tokens(view) if draws else None
         return PendingMeasurement(
             layer_call,
             kind,
@@ -203,6 +214,8 @@ class Reducer:
             drawn=kept,
             statistics=counted,
             sample=sampled,
+            tokens=tokens,
+            token_norms=norms,
         )
 
     def keep(
@@ -292,7 +305,11 @@ def joined(
             continue
         known = by_key.get(key)
         if known is not None:
-            measured = replace(known, planes=measured.planes or known.planes)
+            measured = replace(
+                known,
+                planes=measured.planes or known.planes,
+                tokens=known.tokens if measured.tokens is None else measured.tokens,
+            )
         by_key[key] = measured
     return tuple(sorted(by_key.values(), key=lambda measured: measured.layer_call.position))
 

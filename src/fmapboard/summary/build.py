@@ -30,6 +30,7 @@ from fmapboard.summary.histograms import histogram
 from fmapboard.summary.overview import OverviewState, overview
 from fmapboard.summary.pictures import Pictures
 from fmapboard.summary.tab_records import tab_records
+from fmapboard.summary.tokens import Projections, token_pictures, token_scalars
 from fmapboard.summary.training import (
     IdleStep,
     ReadLoss,
@@ -75,6 +76,7 @@ class SummaryState:
         overview: See ``OverviewState``.
         attributions: See ``AttributionState``.
         kernels: See ``drawn_kernels.KernelPictures.last``.
+        tokens: The components by which the tokens of layers are drawn.
         has_nonfinite: The first non-finite value has been reported.
     """
 
@@ -86,6 +88,7 @@ class SummaryState:
     overview: OverviewState = field(default_factory=OverviewState)
     attributions: AttributionState = field(default_factory=AttributionState)
     kernels: Mapping[str, DrawnKernels] = field(default_factory=dict)
+    tokens: Projections = field(default_factory=dict)
     has_nonfinite: bool = False
 
 
@@ -146,11 +149,12 @@ class SummaryBuilder:
         attributed, heats, gradient_norms, first_heats = attributions(
             self.state.attributions, data, self._prefix, self.attribution_side
         )
+        projections, coloured = token_pictures(self.state.tokens, data, self._prefix)
         nonfinite = None if self.state.has_nonfinite else first_nonfinite(data)
         step = LoggedStep(
             data.step,
             data.wall_time,
-            pictures=(*layers.pictures, *self._finished([*whole.pictures, *heats])),
+            pictures=(*layers.pictures, *self._finished([*whole.pictures, *heats, *coloured])),
             histograms=tuple(self._histograms(data)),
             scalars={
                 **self._scalars(data, layers.fractions),
@@ -179,6 +183,7 @@ class SummaryBuilder:
             overview=layers.overview,
             attributions=attributed,
             kernels=layers.kernels,
+            tokens=projections,
             has_nonfinite=self.state.has_nonfinite or nonfinite is not None,
         )
         return state, step
@@ -296,6 +301,7 @@ class SummaryBuilder:
             **_norms(tags.GRADIENT_NORM, norms, omitted),
             **fractions,
             **head_scalars(data.measured),
+            **token_scalars(data.measured),
             **data.scalars,
             **_norms(tags.GRADIENT_NORM_BEFORE_CLIPPING, data.norms_before_clipping, omitted),
             tags.LOGGED_STEP_MS: data.training_thread_ms,

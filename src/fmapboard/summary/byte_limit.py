@@ -36,7 +36,7 @@ def with_smaller_tiles(data: StepData, side: int) -> StepData:
     facts = data.facts
     return replace(
         data,
-        measured=tuple(replace(part, planes=None) for part in data.measured),
+        measured=tuple(replace(part, planes=None, tokens=None) for part in data.measured),
         kernels=(),
         inputs=(),
         attributions=(),

@@ -1,0 +1,103 @@
+"""Tokens of a vision transformer in a real training: a series of colours per layer, and norms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import fmapboard
+from fmapboard.records import LoggedStep
+from fmapboard.writers.folder import MemoryWriter
+
+
+class Small(nn.Module):
+    """Patches of 8×8 px, a class token, and two blocks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Conv2d(3, 16, 8, stride=8)
+        self.cls = nn.Parameter(torch.zeros(1, 1, 16))
+        block = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, dropout=0.0)
+        self.blocks = nn.TransformerEncoder(block, 2)
+        self.head = nn.Linear(16, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        tokens = self.embed(x).flatten(2).transpose(1, 2)
+        tokens = torch.cat([self.cls.expand(len(x), -1, -1), tokens], 1)
+        return self.head(self.blocks(tokens)[:, 0])  # type: ignore[no-any-return]
+
+
+IMAGES = torch.rand(3, 3, 24, 40, generator=torch.Generator().manual_seed(0))
+
+
+def train(model: nn.Module, steps: int = 2, lr: float = 0.1, **options: Any) -> list[LoggedStep]:
+    kept = MemoryWriter()
+    optimizer = torch.optim.SGD(model.parameters(), lr)
+    with fmapboard.watch(model, writer=kept, every=1, **options) as board:
+        for number in range(steps):
+            with board.step(number):
+                model(IMAGES + number).square().sum().backward()
+                optimizer.step()
+                optimizer.zero_grad()
+    return kept.steps
+
+
+def colours(step: LoggedStep) -> dict[str, Any]:
+    return {p.tag: p.samples[0].pixels for p in step.pictures if p.kind == "tokens_as_colours"}
+
+
+def test_each_block_and_its_attention_have_a_picture_with_one_pixel_per_patch() -> None:
+    torch.manual_seed(0)
+    for step in train(Small()):
+        found = colours(step)
+        assert sorted(found) == [
+            "tokens_as_colours_Attention 2×8/blocks.layers.0.self_attn",
+            "tokens_as_colours_Attention 2×8/blocks.layers.1.self_attn",
+            "tokens_as_colours_Block 16/blocks.layers.0",
+            "tokens_as_colours_Block 16/blocks.layers.1",
+        ]
+        assert {pixels.shape for pixels in found.values()} == {(3, 5, 3)}
+
+
+def test_the_images_of_probe_are_the_ones_that_are_coloured() -> None:
+    torch.manual_seed(0)
+    first, second = map(colours, train(Small(), lr=0.0, probe=IMAGES[1:2]))
+    assert len(first) == 4
+    for tag, pixels in first.items():  # the training batch is another one in each step
+        assert np.array_equal(pixels, second[tag]), tag
+
+
+def test_norms_are_those_of_the_tokens_of_the_batch() -> None:
+    torch.manual_seed(0)
+    model = Small()
+    names = ["blocks.layers.1", "blocks.layers.1.self_attn"]
+    true = fmapboard.extract(model, IMAGES, layers=names)
+    block, attention = true[names[0]], true[names[1]][0]
+    norms = block.norm(dim=-1)
+    (step,) = train(model, steps=1)
+    expected = {
+        "token_norm_max/blocks.layers.1": norms.max().item(),
+        "token_norm_median/blocks.layers.1": norms.median().item(),
+        "branch_share/blocks.layers.1.self_attn": (attention.norm() / block.norm()).item(),
+    }
+    found = {tag: step.scalars[tag] for tag in expected}
+    assert found == pytest.approx(expected, rel=1e-4)
+
+
+def test_without_pictures_there_are_no_colours() -> None:
+    torch.manual_seed(0)
+    (step,) = train(Small(), steps=1, max_bytes_per_step=1)
+    assert colours(step) == {}
+    assert "token_norm_max/blocks.layers.1" in step.scalars
+
+
+def test_a_convolutional_network_has_neither() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.LazyLinear(2))
+    model(IMAGES)
+    (step,) = train(model, steps=1)
+    assert colours(step) == {}
+    assert not [tag for tag in step.scalars if "token" in tag or "branch" in tag]
