@@ -1,4 +1,5 @@
-"""axe-core, with its default rules, finds no violation in any view of the tab, light or dark.
+"""axe-core, with its default rules, finds no violation in any view of the tab, light or dark, and
+the Tab key reaches all controls.
 
 To add a view, add the state of its address to ``VIEWS``, or to ``OPENED`` what opens it.
 """
@@ -17,14 +18,23 @@ AXE = Path(__file__).parents[1] / "js" / "node_modules" / "axe-core" / "axe.min.
 MAPS = {"run": "good", "layer": "fmapboard/stem.0"}
 VIEWS: dict[str, dict[str, Any]] = {
     "the overview": {"run": "bad", "view": "overview"},
+    "one scale per row": {"run": "bad", "view": "overview", "sheet_scale": "row"},
+    "findings": {"run": "bad", "view": "overview", "findings": "open"},
+    "states": {"run": "bad", "view": "overview", "front": "states"},
+    "changes": {"run": "good", "view": "overview", "front": "states", "shade": "change"},
     "maps": MAPS,
     "a channel": {**MAPS, "channel": 1, "overlay": 60},
     "faults": {"run": "bad", "layer": "fmapboard/block.0", "channel": 1, "flagged": 1},
     "two steps": {**MAPS, "channel": 1, "compare": "@0", "show": "all"},
     "two runs": {**MAPS, "compare": "bad@"},
+    "two steps on scales of their own": {**MAPS, "compare": "@0", "own_scale": 1},
+    "ranked layers": {**MAPS, "compare": "bad@", "rank": 1},
+    "weights": {**MAPS, "channel": 1, "histogram": "weights"},
+    "inputs": {**MAPS, "role": "inputs"},
     "kernels": {**MAPS, "role": "kernels"},
     "gradients": {**MAPS, "role": "gradients_of_maps", "colours": "signed"},
     "a film strip": {**MAPS, "view": "film", "channels": "1,2"},
+    "a film strip of kernels": {**MAPS, "view": "film", "role": "kernels"},
     "film strips of two runs": {**MAPS, "view": "film", "channels": "1", "compare": "bad@"},
     "a point": {**MAPS, "channel": 1, "pixel": "0.5,0.5"},
     "what is gone": {"run": "no such run", "layer": "fmapboard/none"},
@@ -66,6 +76,29 @@ FOUND = """async () => {
 }"""
 
 
+# Numbers the controls in sight, or under a scroll bar; their labels, by number.
+CONTROLS = """() => {
+  const found = {};
+  const chosen = "a[href], button, input, select, summary, [tabindex='0']";
+  for (const each of document.querySelectorAll(chosen)) {
+    const { width, height } = each.getBoundingClientRect();
+    const isHidden = getComputedStyle(each).visibility === "hidden" || !(width && height);
+    if (isHidden || each.disabled || each.tabIndex < 0) continue;
+    each.dataset.number = Object.keys(found).length;
+    found[each.dataset.number] = each.getAttribute("aria-label") || each.textContent;
+  }
+  return found;
+}"""
+# The number of the control that has the focus, and whether that can be seen.
+FOCUSED = """() => {
+  const { activeElement: focused } = document;
+  const { outlineStyle, outlineWidth } = getComputedStyle(focused);
+  const { left, right, top, bottom } = focused.getBoundingClientRect();
+  const isIn = right > 0 && bottom > 0 && left < innerWidth && top < innerHeight;
+  return [focused.dataset.number, isIn && outlineStyle !== "none" && parseFloat(outlineWidth) > 0];
+}"""
+
+
 @pytest.fixture(scope="module")
 def axe() -> str:
     """The text of axe-core; CI installs it, and a skipped test fails there."""
@@ -95,6 +128,28 @@ def test_axe_finds_no_violation_in(
 ) -> None:
     person = visit(address, width=1366, height=768, **VIEWS[view])
     assert violations(person, axe) == {"dark": [], "light": []}
+
+
+@pytest.mark.parametrize(
+    "view",
+    [pytest.param(view, marks=() if view in OFTEN else pytest.mark.sweep) for view in VIEWS],
+)
+def test_the_tab_key_reaches_every_control_and_the_focus_is_seen_in(
+    address: str, visit: Callable[..., Person], view: str
+) -> None:
+    person = visit(address, width=1366, height=768, **VIEWS[view])
+    person.settle()
+    controls = person.frame.evaluate(CONTROLS)
+    assert len(controls) > 10
+    person.frame.evaluate("document.activeElement.blur()")
+    unseen = []
+    for _ in range(2 * len(controls)):
+        person.press("Tab")
+        number, is_seen = person.frame.evaluate(FOCUSED)
+        label = controls.pop(number, None)
+        if label is not None and not is_seen:
+            unseen.append(label)
+    assert (list(controls.values()), unseen) == ([], [])
 
 
 def test_axe_finds_no_violation_in_a_small_window(

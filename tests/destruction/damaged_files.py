@@ -114,7 +114,7 @@ def wrong_answers(tab: Tab) -> Iterator[str]:
 
 def _questions(tab: Tab, run: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """(Route, query) for a few steps and layers of a run."""
-    for route in ("layers", "health", "findings", "attribution", "patches"):
+    for route in ("layers", "health", "findings", "verdicts", "attribution", "patches"):
         yield route, {}
     listed = _asked(tab, "layers", run=run)
     for step in listed.get("steps", [])[-4:]:

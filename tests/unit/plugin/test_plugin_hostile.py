@@ -205,6 +205,7 @@ ASK = {"run": "run2", "key": KEY, "step": 10}
         ("layers", {"run": "../../etc/passwd"}, 404, "etc/passwd"),
         ("layers", {"run": "a\0b"}, 404, "no feature maps"),
         ("layers", {"run": "\U0001f600" * 1000}, 404, "no feature maps"),
+        ("verdicts", {"run": None}, 400, "run"),
         ("health_step", {"step": None}, 400, "step"),
         ("health_step", {"step": "1e3"}, 400, "'1e3'"),
         ("health_step", {"run": "nope"}, 404, "'nope'"),
