@@ -435,7 +435,7 @@ class Parameter:
         nonfinite: Counts of the gradient's non-finite values.
         is_listed: False if ``layers=`` leaves its layer out: the norm counts in the total only.
         update: How much an optimizer step changed it; None if that is not known.
-        changed_outside: 2-norm of the change by other code since the last optimizer step, over that
+        changed_outside: 2-norm of the change by other code between two optimizer steps, over that
             of the parameter before it; 0 if none is known.
     """
 

@@ -286,7 +286,7 @@ class TrainingFacts:
         unchanged: parameter -> for how long it has not changed, although it has a gradient and its
             learning rate is above 0.
         changed_outside: parameter that an optimizer updates -> 2-norm of the change by other code
-            since the last optimizer step, over that of the parameter before it; of those that were
+            between two optimizer steps, over that of the parameter before it; of those that were
             changed, from a few values of each.
         rates: lowest and highest learning rate of the parameter groups; None if it is not known.
         optimizers: names of the classes of the optimizers that stepped, such as ``AdamW``.

@@ -1,23 +1,28 @@
 """Weights that other code changes between two steps of the optimizer.
 
 A few values of each parameter are copied when a logged step opens, which is right after the
-previous optimizer step if these are counted, and again right before its own optimizer step: no
-hook, no call in a step that is not logged, and nothing waits for a device.
+previous optimizer step if these are counted, and again right before its own optimizer step; if the
+user marks the step, also right after that and when the step ends: no hook, no call in a step that
+is not logged, and nothing waits for a device.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from fmapboard.arithmetic import ceil_div
 from fmapboard.capture.isolation import aside
 from fmapboard.model.distributed import PLAIN
+
+Floats = npt.NDArray[np.float64]
 
 MOST_VALUES = 256
 """About as many values are read of a parameter, evenly spaced in memory; half to twice as many."""
@@ -28,21 +33,36 @@ _ROUNDING = 1e-5
 _DTYPES = frozenset({torch.float32, torch.bfloat16, torch.float16, torch.float64})
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class PendingChanges:
-    """A few values of parameters, after one optimizer step and before the next one.
+class _Copies(NamedTuple):
+    """A few values of parameters on one device.
 
     Attributes:
         names: names of the parameters.
-        places: where the values of each begin and end in ``after``.
-        after: values of these and perhaps other parameters after the step, [V].
-        before: their values before the next one, one behind the other.
+        ends: where the values of each end.
+        values: all of them, one parameter behind the other, [V].
     """
 
     names: tuple[str, ...]
-    places: tuple[tuple[int, int], ...]
-    after: Tensor
-    before: Tensor
+    ends: tuple[int, ...]
+    values: Tensor
+
+    def by_name(self) -> dict[str, Floats]:
+        """Wait for the device: name -> its values, f64."""
+        parts = np.split(self.values.cpu().double().numpy(), self.ends[:-1])
+        return dict(zip(self.names, parts, strict=True))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PendingChanges:
+    """A few values of parameters at two moments between which no optimizer has updated them.
+
+    Attributes:
+        first: copies at the first moment, of these and perhaps other parameters.
+        second: copies at the second one.
+    """
+
+    first: _Copies
+    second: _Copies
 
     def ratios(self) -> dict[str, float]:
         """Wait for the device: name -> 2-norm of the change over that of the values before it.
@@ -50,98 +70,122 @@ class PendingChanges:
         Without parameters that no other code has changed, or whose values are 0 or not finite.
         """
         found = dict[str, float]()
-        after = self.after.cpu().double().numpy()
-        before = self.before.cpu().double().numpy()
-        end = 0
-        for name, (start, stop) in zip(self.names, self.places, strict=True):
-            old = after[start:stop]
-            begin = end
-            end += len(old)
-            change = before[begin:end] - old
+        first = self.first.by_name()
+        for name, values in self.second.by_name().items():
+            old = first[name]
+            if old.shape != values.shape:
+                continue
             with np.errstate(over="ignore", invalid="ignore"):
-                squares = np.square(old).sum()
-                ratio = math.sqrt(np.square(change).sum() / squares) if squares else math.nan
+                size = np.square(old).sum()
+                change = np.square(values - old).sum()
+                ratio = math.sqrt(change / size) if size else math.nan
             if math.isfinite(ratio) and ratio > _ROUNDING:
                 found[name] = ratio
         return found
 
 
 class OutsideChanges:
-    """Compares weights after one optimizer step with those before the next one.
+    """Compares weights at moments between which no optimizer updates them.
 
     Used on the training thread. Sharded parameters are left out.
+
+    Attributes:
+        is_marked: the open step may go on after that of the optimizer, since the user ends it.
     """
 
     def __init__(self) -> None:
-        self._places = dict[int, tuple[int, int]]()  # where the values of each parameter are
-        self._after: Tensor | None = None
-        self._found: list[PendingChanges] = []
+        self.is_marked = False
+        self._opened: _Copies | None = None
+        self._left = dict[str, Tensor]()  # updated in this step, and not again
+        self._copies_left = list[_Copies]()
+        self._found = list[PendingChanges]()
 
-    def opens(self, parameters: Collection[Tensor]) -> None:
-        """Called when a logged step opens, with the parameters that are trained."""
+    def opens(self, parameters: Mapping[str, Tensor], *, is_marked: bool) -> None:
+        """Called when a logged step opens.
+
+        Args:
+            parameters: those that are trained, by name.
+            is_marked: see the attribute.
+        """
         self.forget()
-        step = ceil_div(len(parameters), MOST_PARAMETERS) or 1
-        chosen = [p for p in parameters if type(p) in PLAIN and not p.is_meta][::step]
-        if not chosen:
-            return
-        device = chosen[0].device
-        parts = list[Tensor]()
-        end = 0
-        with aside(device.type):
-            for parameter in chosen:
-                part = _few(parameter, device)
-                if part is not None:
-                    start = end
-                    end += len(part)
-                    self._places[id(parameter)] = (start, end)
-                    parts.append(part)
-            if parts:
-                self._after = torch.cat(parts)
+        self.is_marked = is_marked
+        plain = [name for name, p in parameters.items() if type(p) in PLAIN and not p.is_meta]
+        step = ceil_div(len(plain), MOST_PARAMETERS) or 1
+        chosen = {name: parameters[name] for name in plain[::step]}
+        first = next(iter(chosen.values()), None)
+        if first is not None:
+            with aside(first.device.type):
+                self._opened = _copied(chosen)
 
     def before(self, parameters: Mapping[str, Tensor]) -> None:
-        """Called right before an optimizer updates parameters, given by name.
+        """Called right before an optimizer updates parameters, given by name, for the first time.
 
-        Call it inside ``isolation.aside``. A parameter counts once per logged step.
+        Call it inside ``isolation.aside``.
         """
-        after = self._after
-        if after is None:
+        if self._opened is not None:
+            self._compare(self._opened, parameters)
+
+    def after(self, parameters: Mapping[str, Tensor]) -> None:
+        """Called right after that, like ``before``, if the step is marked."""
+        opened = self._opened
+        if opened is None:
             return
-        names = list[str]()
-        places = list[tuple[int, int]]()
-        parts = list[Tensor]()
-        for name, parameter in parameters.items():
-            place = self._places.pop(id(parameter), None)
-            if place is None:
-                continue
-            part = _few(parameter, after.device)
-            start, stop = place
-            if part is not None and len(part) == stop - start:
-                names.append(name)
-                places.append(place)
-                parts.append(part)
-        if parts:
-            changes = PendingChanges(tuple(names), tuple(places), after, torch.cat(parts))
-            self._found.append(changes)
+        known = {name: parameters[name] for name in opened.names if name in parameters}
+        copies = _copied(known)
+        if copies is not None:
+            self._left |= known
+            self._copies_left.append(copies)
+
+    def updated_again(self, names: Iterable[str]) -> None:
+        """Called before an optimizer updates parameters, perhaps once more in this step."""
+        for name in names:
+            self._left.pop(name, None)
+
+    def closes(self) -> tuple[PendingChanges, ...]:
+        """Called when the logged step ends: what was compared in it."""
+        for copies in self._copies_left:
+            with aside(copies.values.device.type):
+                self._compare(copies, self._left)
+        return tuple(self._found)
 
     def forget(self) -> None:
         """Discard what was read."""
-        self._places = {}
-        self._after = None
+        self._opened = None
+        self._left = {}
+        self._copies_left = []
         self._found = []
 
-    def pending(self) -> tuple[PendingChanges, ...]:
-        """What was compared in this logged step."""
-        return tuple(self._found)
+    def _compare(self, first: _Copies, parameters: Mapping[str, Tensor]) -> None:
+        """Compare copies with the values that some of their parameters have now."""
+        known = {name: parameters[name] for name in first.names if name in parameters}
+        second = _copied(known)
+        if second is not None:
+            self._found.append(PendingChanges(first, second))
 
 
-def _few(parameter: Tensor, device: torch.device) -> Tensor | None:
-    """A view [V] of a few values; None if there are none, they are elsewhere or not dense."""
-    total = parameter.numel()
-    if not total or parameter.device != device or parameter.dtype not in _DTYPES:
-        return None
-    values = parameter.detach()
-    is_dense = values.is_contiguous() or torch.ops.aten.is_non_overlapping_and_dense(values)
-    if not is_dense:
-        return None
-    step = total // MOST_VALUES | 1  # an odd step reads all columns of an even width
-    return values.as_strided((len(range(0, total, step)),), (step,))
+def _copied(parameters: Mapping[str, Tensor]) -> _Copies | None:
+    """Copies of a few values of parameters on the device of the first; None if there are none.
+
+    Those that are not dense in memory are left out.
+    """
+    names = list[str]()
+    ends = list[int]()
+    parts = list[Tensor]()
+    end = 0
+    for name, parameter in parameters.items():
+        total = parameter.numel()
+        if not total or parameter.dtype not in _DTYPES:
+            continue
+        if parts and parameter.device != parts[0].device:
+            continue
+        values = parameter.detach()
+        is_dense = values.is_contiguous() or torch.ops.aten.is_non_overlapping_and_dense(values)
+        if not is_dense:
+            continue
+        step = total // MOST_VALUES | 1  # an odd step reads all columns of an even width
+        count = len(range(0, total, step))
+        end += count
+        names.append(name)
+        ends.append(end)
+        parts.append(values.as_strided((count,), (step,)))
+    return _Copies(tuple(names), tuple(ends), torch.cat(parts)) if parts else None

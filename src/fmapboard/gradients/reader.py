@@ -108,7 +108,8 @@ class PendingParameters:
             ratios |= update.ratios(norms)
         changed = dict[str, float]()
         for change in self.changes:
-            changed |= change.ratios()
+            for name, ratio in change.ratios().items():
+                changed[name] = max(ratio, changed.get(name, 0.0))
         found = list[Parameter]()
         for name in self.names:
             weight, gradient = samples.get(name, (None, None))
@@ -191,9 +192,13 @@ class GradientReader:
         listen(*self._hooks)  # first: a rank without it would miss the collectives of the others
         self._list_parameters()
 
-    def read_weights_at_start(self) -> None:
-        """Copy a few values of each weight, to be compared with those before the optimizer step."""
-        self._updates.opens(self.trainable.values())
+    def read_weights_at_start(self, *, is_marked: bool) -> None:
+        """Copy a few values of each weight, to be compared with those before the optimizer step.
+
+        Args:
+            is_marked: the user ends the step.
+        """
+        self._updates.opens(self.trainable, is_marked=is_marked)
 
     def _list_parameters(self) -> None:
         """List the parameters, again for each logged step: they may have been replaced."""
@@ -273,6 +278,9 @@ class GradientReader:
                 self._forget_backward()  # an optimizer that has not stepped: gradients accumulate
         with self._guard("gradients"):
             norms = self._norms.pending(self._sharded)
+        changes: tuple[PendingChanges, ...] = ()
+        with self._guard("update ratios"):
+            changes = self._updates.outside.closes()
         names = [name for name in self.names.values() if name in self._read_names]
         return PendingParameters(
             tuple(names),
@@ -280,7 +288,7 @@ class GradientReader:
             samples=self._samples,
             nonfinite=self._norms.nonfinite,
             updates=self._updates.pending(),
-            changes=self._updates.outside.pending(),
+            changes=changes,
             listed=self._listed,
         )
 
@@ -353,6 +361,7 @@ class GradientReader:
                 self._notify_step()
         with self._guard("update ratios"):
             parameters = own.values() if has_closure else ()
+            self._updates.outside.updated_again(own)
             self._updates.announce(optimizer, parameters)
         return True
 

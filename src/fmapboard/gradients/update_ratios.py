@@ -175,33 +175,36 @@ class _Rows:
             rows are left out.
         tall: names of parameters of whose gradients rows are read as well.
         scale: factor by which the gradients are still multiplied; None for 1.
+
+    Attributes:
+        parameters: those that have rows.
     """
 
     def __init__(
         self, parameters: Mapping[str, Tensor], tall: frozenset[str], scale: Tensor | None
     ) -> None:
-        self._parameters: dict[str, Tensor] = {}
+        self.parameters: dict[str, Tensor] = {}
         views = list[Tensor]()
         for name, parameter in parameters.items():
             view = rows_of(parameter)
             if view is not None:
-                self._parameters[name] = parameter
+                self.parameters[name] = parameter
                 views.append(view)
-        self._places = _places(self._parameters.values())
+        self._places = _places(self.parameters.values())
         self._views = views
         self.device_type = "cpu"
         if views:
             self.device_type = views[0].device.type
         self._before = packed(views)
         self._gradients: dict[str, Tensor] = {}
-        for name in tall & self._parameters.keys():
-            norm = _norm_in_rows(self._parameters[name], scale)
+        for name in tall & self.parameters.keys():
+            norm = _norm_in_rows(self.parameters[name], scale)
             if norm is not None:
                 self._gradients[name] = norm
 
     def read_again(self, optimizer: Optimizer, in_part: InPart) -> list[PendingUpdates]:
         """The rows before and after the step; none if a parameter cannot be read any more."""
-        parameters = self._parameters
+        parameters = self.parameters
         views = self._views
         before = self._before
         if not self._places or _places(parameters.values()) != self._places:
@@ -312,10 +315,10 @@ class UpdateReader:
         self._ended: list[PendingUpdates] = []
         self.outside = OutsideChanges()
 
-    def opens(self, parameters: Collection[Tensor]) -> None:
-        """Called when a logged step opens, with the parameters that are trained."""
+    def opens(self, parameters: Mapping[str, Tensor], *, is_marked: bool) -> None:
+        """Called when a logged step opens; see ``OutsideChanges.opens``."""
         if self._is_enabled:
-            self.outside.opens(parameters)
+            self.outside.opens(parameters, is_marked=is_marked)
 
     def forget(self) -> None:
         """Discard what was read."""
@@ -383,6 +386,8 @@ class UpdateReader:
             for rows in step.rows:
                 with aside(rows.device_type):
                     step.updates += rows.read_again(step.optimizer, self._in_part)
+                    if self.outside.is_marked and not step.depth:
+                        self.outside.after(rows.parameters)
             if not step.depth:
                 self._ended += step.updates
                 step.rows = []

@@ -213,7 +213,7 @@ class StepSession(CaptureListener):
                 attention=True,
             )
             if follows:  # last, as nothing else needs it
-                self._gradients.read_weights_at_start()
+                self._gradients.read_weights_at_start(is_marked=passes != "training")
 
     def close(self) -> PendingStep | None:
         """End the logged step: remove the hooks and start copying the results to the host.

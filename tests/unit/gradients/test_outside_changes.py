@@ -13,11 +13,11 @@ def compared(opened: dict[str, Tensor], change: float, dtype: torch.dtype) -> di
     """What is found if all values of some parameters, given by name, are multiplied."""
     reader = OutsideChanges()
     parameters = {name: nn.Parameter(value.to(dtype)) for name, value in opened.items()}
-    reader.opens(parameters.values())
+    reader.opens(parameters, is_marked=False)
     for parameter in parameters.values():
         parameter.data.mul_(1 + change)
     reader.before(parameters)
-    (pending,) = reader.pending()
+    (pending,) = reader.closes()
     return pending.ratios()
 
 
@@ -35,25 +35,40 @@ def test_weights_that_stay_that_are_0_or_move_by_rounding_are_none() -> None:
     assert compared({"a": torch.rand(9)}, 1e-6, torch.float32) == {}
 
 
-def test_a_parameter_counts_at_the_first_optimizer_step_only() -> None:
+def test_a_marked_step_also_compares_what_its_optimizer_has_left_with_the_end() -> None:
     weight = nn.Parameter(torch.ones(4))
     other = nn.Parameter(torch.ones(2))
     reader = OutsideChanges()
-    reader.opens([weight, other])
-    reader.before({"weight": weight})
-    weight.data.mul_(2)
+    reader.opens({"weight": weight, "other": other}, is_marked=True)
+    for name, parameter in {"weight": weight, "other": other}.items():
+        reader.before({name: parameter})
+        parameter.data.mul_(2)
+        reader.after({name: parameter})
+    weight.data.mul_(1.5)
     other.data.mul_(3)
-    reader.before({"weight": weight, "other": other})
-    assert [pending.ratios() for pending in reader.pending()] == [{}, {"other": 2.0}]
+    ratios = [pending.ratios() for pending in reader.closes()]
+    assert ratios == [{}, {}, {"weight": 0.5}, {"other": 2.0}]
+
+
+def test_a_second_step_of_the_optimizer_is_no_other_code() -> None:
+    weight = nn.Parameter(torch.ones(4))
+    reader = OutsideChanges()
+    reader.opens({"weight": weight}, is_marked=True)
+    reader.after({"weight": weight})
+    reader.updated_again(["weight", "unknown"])
+    weight.data.mul_(2)
+    assert reader.closes() == ()
 
 
 def test_a_parameter_of_another_size_or_on_another_device_is_left_out() -> None:
     weight = nn.Parameter(torch.ones(4))
     reader = OutsideChanges()
-    reader.opens([weight, nn.Parameter(torch.ones(2, device="meta"))])
+    meta = nn.Parameter(torch.ones(2, device="meta"))
+    reader.opens({"meta": meta, "weight": weight}, is_marked=True)
     weight.data = torch.ones(6)
+    reader.before({"weight": weight, "meta": meta, "unknown": torch.ones(3)})
+    assert [pending.ratios() for pending in reader.closes()] == [{}]
+    reader.opens({}, is_marked=True)
     reader.before({"weight": weight})
-    assert reader.pending() == ()
-    reader.opens([])
-    reader.before({"weight": weight})
-    assert reader.pending() == ()
+    reader.after({"weight": weight})
+    assert reader.closes() == ()

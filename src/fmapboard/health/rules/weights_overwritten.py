@@ -21,8 +21,9 @@ class WeightsOverwrittenCheck(Rule):
     """Other code changes the weights between two steps of the optimizer, and nothing is learned.
 
     At most logged steps after the first, by about as much as a step of the optimizer. A few values
-    of each parameter are compared: those that the step before has left, or that were there when
-    ``with board.step(i):`` began, with those right before the optimizer's step.
+    of each parameter are compared: those that the step before has left with those right before the
+    optimizer's step. In ``with board.step(i):`` also those of its beginning and its end with those
+    around the optimizer's step; what is done behind the block is not seen.
 
     Why it hurts: what the optimizer does is undone.
 
