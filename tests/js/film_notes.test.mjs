@@ -7,12 +7,20 @@ import {
   onsetText,
   scaleNote,
 } from "../../src/fmapboard/plugin/static/view/film.js";
+import { LAYER } from "./fixtures.mjs";
 
 const HISTORY = { steps: [0, 10, 20, 30], arrays: {} };
 const ONSET = /** @type {const} */ ({ channel: 2, kind: "large", word: "large", count: 3 });
-const OF_TRAINING = /** @type {const} */ ({ words: {}, unit: "step" });
+const OF_TRAINING = /** @type {const} */ ({ words: {}, unit: "step", layer: LAYER });
 /** A report with pictures of two of four steps. */
 const REPORT = { history: HISTORY, steps: [0, 20], ...OF_TRAINING };
+
+test("a fault of a head names the head, one of an MLP its unit", () => {
+  const of = (/** @type {string} */ unit) =>
+    onsetText({ ...ONSET, step: 0, after: null }, { ...REPORT, layer: { ...LAYER, unit } });
+  assert.match(of("head"), /^head 2: large/);
+  assert.match(of("unit"), /^MLP unit 2: large/);
+});
 
 test("a fault at a step without pictures leads to the next one, or the last, and names it", () => {
   const of = (/** @type {number} */ step, /** @type {number} */ after) =>
@@ -36,6 +44,7 @@ test("steps of the scale are logged ones where not all of them have pictures", (
       steps,
       hasMaps: true,
       isLocked: true,
+      layer: LAYER,
       locked: { lo: [0], hi: [1] },
       leftOut,
       beyond: new Map(),
@@ -64,6 +73,7 @@ test("steps of the scale are logged ones where not all of them have pictures", (
 
 /** A run of `visualize`, whose last image has no picture. */
 const IMAGES = /** @type {const} */ ({
+  layer: LAYER,
   history: HISTORY,
   steps: [0, 10, 20],
   words: { 0: "image 0 (a.jpg)", 10: "image 10 (b.jpg)", 20: "image 20 (c.jpg)", 30: "image 30" },

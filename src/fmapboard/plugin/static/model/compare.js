@@ -4,7 +4,7 @@
 import { number } from "../server/decode.js";
 import { keyOf } from "../server/source.js";
 import { indexOf } from "../server/steps.js";
-import { callName, callText, runText, stepText } from "./words.js";
+import { callName, callText, runText, shapeText, stepText } from "./words.js";
 
 /** @import {LayerDifference, RunEntry} from "../server/routes.js" */
 /** @import {Layer} from "../server/server.js" */
@@ -44,8 +44,8 @@ function modelsOf(layers) {
 }
 
 /** @param {Layer} layer */
-function shapeOf({ kernel_shape: kernel, type }) {
-  return kernel ? kernel.join("×") : type;
+function shapeOf(layer) {
+  return shapeText(layer) || layer.type;
 }
 
 // Finds runs by parts of their names, and shortens names where they are alike.

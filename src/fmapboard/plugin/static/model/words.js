@@ -22,6 +22,19 @@ export function short(value, digits = 3) {
   return (value < 0 ? MINUS : "") + text;
 }
 
+/** The shape of a layer's kernels or, of a part of a block, its own; "" without one.
+ * @param {{kernel_shape?: number[]|null, shape?: string}} layer */
+export function shapeText({ kernel_shape: kernel, shape }) {
+  return kernel?.join("×") ?? shape ?? "";
+}
+
+/** What a tile shows: a channel, a feature, …, and its number. @param {{unit?: string}} layer
+ * @param {number|string} [number] */
+export function tileText({ unit }, number = "") {
+  const name = unit === "unit" ? "MLP unit" : unit || "channel";
+  return number === "" ? name : `${name} ${number}`;
+}
+
 /** An integer with thin spaces between groups of three digits. @param {number} value */
 export function whole(value) {
   return String(value)

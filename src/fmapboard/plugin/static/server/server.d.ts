@@ -40,6 +40,8 @@ export type RecordHeader = {
   format: number;
   type?: string;
   kernel_shape?: number[] | null;
+  shape?: string;
+  unit?: string;
   pictures: Picture[];
   activation?: { label: string; type: string };
   change_since?: Record<string, number>;

@@ -8,7 +8,7 @@ import { cropsOf } from "../model/patches.js";
 import { BETWEEN, flags, isDifference, mapsOf, partName } from "../model/scene.js";
 import { explanation } from "../model/terms.js";
 import { drawnOf } from "../model/value_scale.js";
-import { deadWord, kindOf, short, whole } from "../model/words.js";
+import { deadWord, kindOf, short, tileText, whole } from "../model/words.js";
 import { prepare, theme } from "../picture/canvas.js";
 import { differenceRange, drawnRange, placeText } from "../picture/captions.js";
 import { isDrawn } from "../picture/grid_tiles.js";
@@ -49,7 +49,7 @@ export function Channel({ app, model }) {
   if (scene.parts.some(isDifference)) parts.push(BETWEEN);
   return html`
     <section class="channel open" aria-label="Channel">
-      <${ChannelHead} app=${app} name=${`Channel ${channel}`}>
+      <${ChannelHead} app=${app} name=${headingOf(tileText(scene.maps.header, channel))}>
         <${Button} text="Film strip" label="This channel at all steps in a row" keys="m"
           press=${() => app.toggleFilm()} />
       <//>
@@ -183,7 +183,8 @@ function Profile({ scene, channel, colours }) {
       plots.drawLine(plot, positions, line, colours[i]);
     });
   };
-  const label = `channel ${channel} over positions, ${short(values[0])} to ${short(values[1])}`;
+  const name = tileText(scene.maps.header, channel);
+  const label = `${name} over positions, ${short(values[0])} to ${short(values[1])}`;
   return html`
     <div>
       <h3><span>Over positions</span></h3>
@@ -228,7 +229,8 @@ function History({ app, model, scene, channel }) {
       if (at !== undefined) plots.drawNow(plot, at, theme().text);
     }
   };
-  const label = `channel ${channel} over ${unit}s, ${short(values[0])} to ${short(values[1])}`;
+  const name = tileText(scene.maps.header, channel);
+  const label = `${name} over ${unit}s, ${short(values[0])} to ${short(values[1])}`;
   const texts = [{ text: "range, mean ± std of the whole batch", colour: "" }, LINEAR];
   return html`
     <${Chart} title=${`Over ${unit}s`} terms="batch std" ...${{ app, steps, texts, label, paint }}>
@@ -296,6 +298,9 @@ function Numbers({ scene, channel }) {
     </table>
   `;
 }
+
+/** A text with a capital. @param {string} text */
+const headingOf = (text) => text[0].toUpperCase() + text.slice(1);
 
 /** The faults of a channel in words. @param {Flags} of */
 function stateText(of) {
@@ -369,6 +374,7 @@ export function ChannelPicture({ app, model, scene, channel, part }) {
     ? `Difference${INPUTS[sides?.each[i]?.inputs ?? ""] ?? ""}`
     : question && sideName(question, all);
   const title = several ? `${partName(part)}: ${text}` : "";
+  const name = tileText(scene.maps.header, channel);
   const bar = isBetween
     ? { range: differenceRange(scene, channel), palette: "signed", title: "difference" }
     : { range: drawnRange(scene, channel, i), palette: state.colours, title: partName(part) };
@@ -377,7 +383,7 @@ export function ChannelPicture({ app, model, scene, channel, part }) {
       <figcaption><span>${title}</span><span class="value"
         aria-live="polite">${value}</span></figcaption>
       <${Painted} role="img"
-        aria-label=${`channel ${channel}, ${title || `step ${scene.question.step}`}`} paint=${paint}
+        aria-label=${`${name}, ${title || `step ${scene.question.step}`}`} paint=${paint}
         onMouseMove=${(/** @type {Parameters<typeof placeOf>[0]} */ event) => point(placeOf(event))}
         onMouseLeave=${() => point(null)}
         onClick=${(/** @type {Parameters<typeof placeOf>[0]} */ event) => {

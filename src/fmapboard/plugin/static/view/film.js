@@ -6,7 +6,7 @@ import { FilmSource } from "../model/film_strips.js";
 import { FAR, isBeyond, keptUnit, onsets, stepsOf } from "../model/film_scale.js";
 import { mapsOf } from "../model/scene.js";
 import { moved } from "../model/state.js";
-import { counted, deadWord, short, stepText, wordOf } from "../model/words.js";
+import { counted, deadWord, short, stepText, tileText, wordOf } from "../model/words.js";
 import { theme } from "../picture/canvas.js";
 import { placeText, rangeText } from "../picture/captions.js";
 import * as picture from "../picture/film_tiles.js";
@@ -37,7 +37,7 @@ export function goText(step, { steps, words }) {
 /** Since when a channel has a fault. @param {Onset} of @param {Steps} strip */
 export function onsetText({ channel, kind, word, step, after, count }, strip) {
   const all = counted(stepsOf(strip), keptUnit(strip));
-  const name = `channel ${channel}: ${kind === "constant" ? kind : word}`;
+  const name = `${tileText(strip.layer, channel)}: ${kind === "constant" ? kind : word}`;
   if (count === stepsOf(strip)) return `${name} at all ${all}`;
   const [at, first] = [`at ${count} of ${all}`, wordOf(strip.words, step)];
   if (strip.unit === "image") return `${name} ${at}, the first is ${first}`;
@@ -71,7 +71,7 @@ export function scaleNote(strip) {
   if (hasMaps && !locked)
     return `The scale of all ${unit}s is not known: each ${unit} has its own.`;
   const ranges = order.slice(0, isLayer ? 1 : undefined).map((channel) => {
-    const name = isLayer ? "whole layer" : `channel ${channel}`;
+    const name = isLayer ? "whole layer" : tileText(strip.layer, channel);
     return locked ? `${name} ${short(locked.lo[channel])} … ${short(locked.hi[channel])}` : "";
   });
   const far = order.reduce((most, each) => Math.max(most, inFilm.beyond.get(each) ?? 0), 0);
@@ -145,7 +145,7 @@ function FilmBar({ app, strips, missing, why }) {
  * @param {{u: number, v: number}|null} place
  */
 export function describe(strip, i, channel, place) {
-  const name = `channel ${channel}`;
+  const name = tileText(strip.layer, channel);
   if (!strip.hasMaps) return name;
   const none = picture.whyNoFrame(strip, i, channel);
   if (none) return `${name}: ${none}`;

@@ -5,7 +5,7 @@ import { layerText, origin } from "../model/compare.js";
 import * as weights from "../model/kernel_cells.js";
 import { partName } from "../model/scene.js";
 import { unitOf } from "../model/value_scale.js";
-import { short } from "../model/words.js";
+import { short, tileText } from "../model/words.js";
 import { prepare, theme } from "../picture/canvas.js";
 import { faultOf, placeText, rangeText, valueText } from "../picture/captions.js";
 import { paintGrid } from "../picture/grid_tiles.js";
@@ -125,7 +125,8 @@ export function Loading({ model: { stale, scene } }) {
  */
 function named(scene, channel, part) {
   const several = scene.columns.length > 1;
-  if (scene.kind === "maps") return `channel ${channel}${several ? ` of ${partName(part)}` : ""}`;
+  const tile = tileText(scene.maps.header, channel);
+  if (scene.kind === "maps") return `${tile}${several ? ` of ${partName(part)}` : ""}`;
   return `${weights.kernelName(scene, channel)}${several ? ` · ${partName(part)}` : ""}`;
 }
 

@@ -7,7 +7,16 @@ import { isDifference, partName } from "../model/scene.js";
 import { LETTERS } from "../model/state.js";
 import { explanation } from "../model/terms.js";
 import { drawnOf, stepsText } from "../model/value_scale.js";
-import { callName, counted, deadWord, short, stepText, wordOf } from "../model/words.js";
+import {
+  callName,
+  counted,
+  deadWord,
+  shapeText,
+  short,
+  stepText,
+  tileText,
+  wordOf,
+} from "../model/words.js";
 import { textWidth } from "../picture/canvas.js";
 import { barLabels, differenceRange, drawnRange, marksIn } from "../picture/captions.js";
 import { FAULT_COLOURS, LEGEND, MARK_COLOURS, css, ramp } from "../server/palettes.js";
@@ -62,14 +71,14 @@ export function Head({ model, hovered }) {
  * @param {Record<string, string>} words for steps
  */
 function described(layer, scene, asked, words) {
-  const kernel = layer.kernel_shape ? ` ${layer.kernel_shape.join("×")}` : "";
-  const said = [`${layer.type}${kernel}`];
+  const shape = shapeText(layer);
+  const said = [`${layer.type}${shape && ` ${shape}`}`];
   if (scene?.kind === "maps") {
     const { picture } = scene;
     said.push(
       picture.drawn < picture.channels
-        ? `${picture.drawn} of ${picture.channels} channels drawn`
-        : counted(picture.channels, "channel"),
+        ? `${picture.drawn} of ${counted(picture.channels, tileText(layer))} drawn`
+        : counted(picture.channels, tileText(layer)),
     );
     const [height, width] = picture.tile;
     const size = scene.rows ? counted(width, "column") : `${height}×${width} px`;
@@ -167,7 +176,7 @@ function barsOf({ scene, state, sides }, hovered) {
   const bars = [];
   const palette = state.colours;
   const c = hovered ?? state.channel ?? scene.order[0] ?? 0;
-  const whose = scene.wholeLayer ? "whole layer" : `channel ${c}`;
+  const whose = scene.wholeLayer ? "whole layer" : tileText(scene.maps.header, c);
   const hasMaps = !scene.parts[0].isDifference;
   if (hasMaps && !scene.ownScale) {
     const title = `${whose}, ${drawnOf(scene, state)}`;
@@ -182,7 +191,7 @@ function barsOf({ scene, state, sides }, hovered) {
     const all = scene.columns.map((each) => each.question);
     const other = all[1] ? sideName(all[1], all) : "";
     const pair = `${sideName(scene.question, all)} − ${other}`;
-    const of = state.scale === "layer" ? "whole layer" : `channel ${c}`;
+    const of = state.scale === "layer" ? "whole layer" : tileText(scene.maps.header, c);
     const title = `${pair}, ${of}${INPUTS[sides?.inputs ?? ""] ?? ""}`;
     bars.push({ range: differenceRange(scene, c), palette: "signed", title });
   }

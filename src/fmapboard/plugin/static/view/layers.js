@@ -3,7 +3,16 @@
 
 import { CODE, KINDS, SEVERE } from "../model/health_states.js";
 import { explanation } from "../model/terms.js";
-import { callInGroup, callText, counted, deadWord, percent, short } from "../model/words.js";
+import {
+  callInGroup,
+  callText,
+  counted,
+  deadWord,
+  percent,
+  shapeText,
+  short,
+  tileText,
+} from "../model/words.js";
 import { once } from "../server/cache.js";
 import { within } from "../server/steps.js";
 import { html, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact_htm.js";
@@ -191,10 +200,10 @@ function Item({ row, overview, attributes }) {
   const [layer] = row.layers;
   const of = overview.get(layer.key);
   const said = of ? health(of, layer) : null;
-  const shape = layer.kernel_shape ? ` ${layer.kernel_shape.join("×")}` : "";
+  const shape = shapeText(layer);
   const title = [
     callText(layer.label, layer.behind),
-    `${layer.type}${shape}, ${counted(layer.channels, "channel")}`,
+    `${layer.type}${shape && ` ${shape}`}, ${counted(layer.channels, tileText(layer))}`,
     ...(of && said ? [`step ${of.step}`, said.text] : []),
   ].join("\n");
   const { text } = row;
@@ -363,7 +372,7 @@ export function strip(of) {
 
 /** True if a layer has each word of the filter. @param {Layer} layer @param {string} filter */
 export function matches(layer, filter) {
-  const shape = layer.kernel_shape ? layer.kernel_shape.join("x") : "";
+  const shape = layer.kernel_shape?.join("x") ?? layer.shape;
   const call = callText(layer.label, layer.behind);
   const hay = `${layer.name} ${layer.label} ${call} ${layer.type} ${shape}`.toLowerCase();
   return filter

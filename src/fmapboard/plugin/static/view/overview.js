@@ -14,7 +14,16 @@ import {
 } from "../model/run_states.js";
 import { MAIN } from "../model/scene.js";
 import { explanation } from "../model/terms.js";
-import { callName, counted, inWordsOf, kindOf, runText, stepText, wordOf } from "../model/words.js";
+import {
+  callName,
+  counted,
+  inWordsOf,
+  kindOf,
+  runText,
+  stepText,
+  tileText,
+  wordOf,
+} from "../model/words.js";
 import { prepare, runColour } from "../picture/canvas.js";
 import { faultOf } from "../picture/captions.js";
 import { fits } from "../picture/layouts.js";
@@ -385,7 +394,8 @@ export function awaitedText({ unread }, { awaited, verdicts, run }) {
  */
 function Tile({ of, press, ...tile }) {
   const fault = faultOf(tile.scene, MAIN, tile.channel);
-  const label = `channel ${tile.channel} of ${of}${fault ? `: ${fault.word}` : ""}`;
+  const shown = tileText(tile.scene.maps.header, tile.channel);
+  const label = `${shown} of ${of}${fault ? `: ${fault.word}` : ""}`;
   return html`
     <button type="button" class="tile" title=${label} aria-label=${label} onClick=${press}>
       <${MapTile} ...${tile} />

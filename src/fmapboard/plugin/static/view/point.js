@@ -4,7 +4,7 @@
 import { inputOf } from "../model/sides.js";
 import { MAIN } from "../model/scene.js";
 import { cellOf, movedPoint, pointWithin } from "../model/state.js";
-import { short, stepText } from "../model/words.js";
+import { short, stepText, tileText } from "../model/words.js";
 import { BORDER, prepare, stateFrame } from "../picture/canvas.js";
 import { faultOf, positionText, valueText } from "../picture/captions.js";
 import { pixelsOf, tileCanvas } from "../picture/pixels.js";
@@ -136,7 +136,8 @@ function List({ app, scene, point, palette }) {
       const isBad = Number.isNaN(of.value);
       const sigmas = ` · ${deviation > 0 ? "+" : ""}${short(deviation, 2)} σ`;
       const fault = isBad ? null : faultOf(scene, MAIN, channel);
-      const name = `channel ${channel}${fault ? ` · ${fault.word}` : ""}`;
+      const tile = tileText(scene.maps.header, channel);
+      const name = `${tile}${fault ? ` · ${fault.word}` : ""}`;
       return html`
         <li key=${channel}>
           <button type="button" class=${isBad ? "not-finite" : null}

@@ -335,8 +335,8 @@ export function isShown({ key, roles }) {
  * @param {number|null} channel @param {number} pitch
  */
 function nameOf(layer, shown, channel, pitch) {
-  const kernels = layer.kernel_shape?.join("×") ?? "";
-  const drawn = channel === null ? "no picture" : `channel ${channel}`;
+  const kernels = words.shapeText(layer);
+  const drawn = channel === null ? "no picture" : words.tileText(layer, channel);
   const isLow = pitch < 60;
   const facts = isLow ? [drawn] : [kernels, drawn].filter(Boolean);
   const title = [words.callName(layer), kernels, drawn].join("\n");

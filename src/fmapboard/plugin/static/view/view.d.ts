@@ -55,7 +55,7 @@ export type At = {
 
 export type IconName = keyof typeof import("./controls.js").ICONS;
 
-export type Steps = Pick<Strip, "history" | "steps" | "words" | "unit">;
+export type Steps = Pick<Strip, "history" | "layer" | "steps" | "words" | "unit">;
 
 /** `rest` is the part of the column of `step` that is scrolled away. */
 export type Scrolled = { step: number; rest: number; row: number };
