@@ -397,7 +397,119 @@ class OutputEvidence(InputEvidence):
         return kind in (last.type, *last.followed_by)
 
 
-class Evidence(OutputEvidence):
+class UpdateEvidence(OutputEvidence):
+    """Facts of the gradients and of the updates; each is computed when it is first asked for."""
+
+    @cached_property
+    def weighted_layers(self) -> list[HealthRow]:
+        """The first call of each layer with kernels, in network order."""
+        return self.record.weighted_layers()
+
+    @cached_property
+    def kernels(self) -> set[str]:
+        """Names of the weights of layers with kernels; empty if the layers are not recorded."""
+        rows = [] if self.record.health is None else self.weighted_layers
+        return {f"{row.facts.layer}.weight" for row in rows}
+
+    @property
+    def gradient_norms(self) -> Mapping[str, Series]:
+        """Parameter, or ``tags.TOTAL`` -> the 2-norm of its gradient; empty if none is recorded."""
+        return self.record.scalars.get(tags.GRADIENT_NORM, {})
+
+    def has_zero_gradient(self, parameter: str) -> bool:
+        """True if the gradient of a parameter is known to be zero at every logged step."""
+        norms = self.gradient_norms.get(parameter)
+        return norms is not None and bool((norms.values == 0).all())
+
+    @cached_property
+    def update_ratios(self) -> Ratios | None:
+        """The update ratios that rules read; None if there are none.
+
+        Those of layers with kernels, or, where these are less than a third, as in a transformer,
+        all parameters named ``weight``; none whose gradient is 0 at every logged step.
+
+        Raises:
+            NotRecorded: the run has no update ratios.
+        """
+        every = self.record.group(tags.UPDATE_RATIO)
+        weights = {
+            name: series
+            for name, series in every.items()
+            if name.rpartition(".")[2].startswith("weight")
+        }
+        trained = {name: series for name, series in weights.items() if name in self.kernels}
+        if 0 < len(trained) < thresholds.FEW_KERNELS.value * len(weights):
+            trained = weights
+        chosen = trained or weights
+        if not chosen:
+            chosen = {name: series for name, series in every.items() if not name.endswith("bias")}
+        chosen = {n: series for n, series in chosen.items() if not self.has_zero_gradient(n)}
+        if not chosen:
+            return None
+        steps, values = over_steps(chosen.values())
+        facts = self.record.facts.items()
+        moving = [step for step, known in facts if known.rates and known.rates[1] > 0]
+        # At a rate of 0, or one that is not known, no update is none to judge.
+        values[(values <= 0) & ~np.isin(steps, moving)[:, None]] = np.nan
+        is_known = ~np.isnan(values).all(1)
+        steps = steps[is_known]
+        values = values[is_known]
+        if not len(steps):
+            return None
+        median = np.nanmedian(values, axis=1)
+        searched = [step for step, known in facts if known.rates is None]
+        median[np.isin(steps, searched)] = np.nan
+        is_of_head = bool(self.kernels) and not trained
+        return Ratios(
+            list(chosen),
+            steps=steps.tolist(),
+            values=values,
+            median=median,
+            is_of_head=is_of_head,
+            is_estimate=any(map(self.is_estimated, chosen)),
+        )
+
+    @cached_property
+    def _estimated(self) -> frozenset[str] | None:
+        """Parameters whose update ratio is an estimate at some step; None if not all are stored."""
+        found = set[str]()
+        for facts in self.record.facts.values():
+            if "estimated_updates" in facts.left_out:
+                return None
+            found.update(facts.estimated_updates)
+        return frozenset(found)
+
+    def is_estimated(self, parameter: str) -> bool:
+        """True if the update ratio of a parameter is an estimate, or may be one."""
+        return self._estimated is None or parameter in self._estimated
+
+    def largest_update(self, step: int | None = None) -> LargestUpdate | None:
+        """The largest update ratio of all parameters, at a logged step or at any.
+
+        Parameters other than weights, which may start at 0, count up to their own norm.
+
+        Args:
+            step: of the optimizer; None for all logged steps.
+        """
+        largest: LargestUpdate | None = None
+        for name, series in self.record.scalars.get(tags.UPDATE_RATIO, {}).items():
+            is_asked = np.isfinite(series.values)
+            if step is not None:
+                is_asked &= series.steps == step
+            if not name.rpartition(".")[2].startswith("weight"):
+                is_asked &= series.values <= 1
+            if not is_asked.any():
+                continue
+            values = series.values[is_asked]
+            place = int(values.argmax())
+            if largest is None or values[place] > largest.value:
+                at = int(series.steps[is_asked][place])
+                is_estimate = self.is_estimated(name)
+                largest = LargestUpdate(name, at, float(values[place]), is_estimate)
+        return largest
+
+
+class Evidence(UpdateEvidence):
     """Facts of the run of one model; each is computed when it is first asked for.
 
     Args:
@@ -415,11 +527,6 @@ class Evidence(OutputEvidence):
         index = self.layers.rows.index(self.weighted_layers[0])
         std = float(self.layers.columns["std"][0, index])
         return std if math.isfinite(std) else math.inf
-
-    @cached_property
-    def weighted_layers(self) -> list[HealthRow]:
-        """The first call of each layer with kernels, in network order."""
-        return self.record.weighted_layers()
 
     @property
     def first_layer(self) -> HealthRow | None:
@@ -448,16 +555,6 @@ class Evidence(OutputEvidence):
             if row.facts.values > 1 and statistics["std"].mean() <= alike * size.mean():
                 return row
         return None
-
-    @property
-    def gradient_norms(self) -> Mapping[str, Series]:
-        """Parameter, or ``tags.TOTAL`` -> the 2-norm of its gradient; empty if none is recorded."""
-        return self.record.scalars.get(tags.GRADIENT_NORM, {})
-
-    def has_zero_gradient(self, parameter: str) -> bool:
-        """True if the gradient of a parameter is known to be zero at every logged step."""
-        norms = self.gradient_norms.get(parameter)
-        return norms is not None and bool((norms.values == 0).all())
 
     def dead_layers(
         self,
@@ -548,12 +645,6 @@ class Evidence(OutputEvidence):
             return False
 
     @cached_property
-    def kernels(self) -> set[str]:
-        """Names of the weights of layers with kernels; empty if the layers are not recorded."""
-        rows = [] if self.record.health is None else self.weighted_layers
-        return {f"{row.facts.layer}.weight" for row in rows}
-
-    @cached_property
     def without_gradient(self) -> dict[int, set[str]]:
         """Logged step at which an optimizer stepped -> the parameters without a gradient.
 
@@ -568,93 +659,6 @@ class Evidence(OutputEvidence):
 
     weights_change = "each weight changes at each optimizer step"
     """What healthy runs have."""
-
-    @cached_property
-    def update_ratios(self) -> Ratios | None:
-        """The update ratios that rules read; None if there are none.
-
-        Those of layers with kernels, or, where these are less than a third, as in a transformer,
-        all parameters named ``weight``; none whose gradient is 0 at every logged step.
-
-        Raises:
-            NotRecorded: the run has no update ratios.
-        """
-        every = self.record.group(tags.UPDATE_RATIO)
-        weights = {
-            name: series
-            for name, series in every.items()
-            if name.rpartition(".")[2].startswith("weight")
-        }
-        trained = {name: series for name, series in weights.items() if name in self.kernels}
-        if 0 < len(trained) < thresholds.FEW_KERNELS.value * len(weights):
-            trained = weights
-        chosen = trained or weights
-        if not chosen:
-            chosen = {name: series for name, series in every.items() if not name.endswith("bias")}
-        chosen = {n: series for n, series in chosen.items() if not self.has_zero_gradient(n)}
-        if not chosen:
-            return None
-        steps, values = over_steps(chosen.values())
-        facts = self.record.facts.items()
-        moving = [step for step, known in facts if known.rates and known.rates[1] > 0]
-        # At a rate of 0, or one that is not known, no update is none to judge.
-        values[(values <= 0) & ~np.isin(steps, moving)[:, None]] = np.nan
-        is_known = ~np.isnan(values).all(1)
-        steps = steps[is_known]
-        values = values[is_known]
-        if not len(steps):
-            return None
-        median = np.nanmedian(values, axis=1)
-        searched = [step for step, known in facts if known.rates is None]
-        median[np.isin(steps, searched)] = np.nan
-        is_of_head = bool(self.kernels) and not trained
-        return Ratios(
-            list(chosen),
-            steps=steps.tolist(),
-            values=values,
-            median=median,
-            is_of_head=is_of_head,
-            is_estimate=any(map(self.is_estimated, chosen)),
-        )
-
-    @cached_property
-    def _estimated(self) -> frozenset[str] | None:
-        """Parameters whose update ratio is an estimate at some step; None if not all are stored."""
-        found = set[str]()
-        for facts in self.record.facts.values():
-            if "estimated_updates" in facts.left_out:
-                return None
-            found.update(facts.estimated_updates)
-        return frozenset(found)
-
-    def is_estimated(self, parameter: str) -> bool:
-        """True if the update ratio of a parameter is an estimate, or may be one."""
-        return self._estimated is None or parameter in self._estimated
-
-    def largest_update(self, step: int | None = None) -> LargestUpdate | None:
-        """The largest update ratio of all parameters, at a logged step or at any.
-
-        Parameters other than weights, which may start at 0, count up to their own norm.
-
-        Args:
-            step: of the optimizer; None for all logged steps.
-        """
-        largest: LargestUpdate | None = None
-        for name, series in self.record.scalars.get(tags.UPDATE_RATIO, {}).items():
-            is_asked = np.isfinite(series.values)
-            if step is not None:
-                is_asked &= series.steps == step
-            if not name.rpartition(".")[2].startswith("weight"):
-                is_asked &= series.values <= 1
-            if not is_asked.any():
-                continue
-            values = series.values[is_asked]
-            place = int(values.argmax())
-            if largest is None or values[place] > largest.value:
-                at = int(series.steps[is_asked][place])
-                is_estimate = self.is_estimated(name)
-                largest = LargestUpdate(name, at, float(values[place]), is_estimate)
-        return largest
 
     @property
     def has_batchnorm_gaps(self) -> bool:
