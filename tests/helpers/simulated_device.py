@@ -202,6 +202,7 @@ def simulated_device() -> Iterator[Machine]:
     """Accept tensors of simulated devices inside the block."""
     machine = start()
     empty = torch.empty
+    arange = torch.arange
 
     def with_pinned(*size: Any, pin_memory: bool = False, **options: Any) -> Tensor:
         made = empty(*size, **options)
@@ -211,6 +212,11 @@ def simulated_device() -> Iterator[Machine]:
             raise RuntimeError("Only dense CPU tensors can be pinned")
         return machine.allocate_pinned(made.nbytes).view(made.dtype).view(made.shape)
 
+    def on_device(*bounds: Any, device: Any = "cpu", **options: Any) -> Tensor:
+        made = arange(*bounds, **options)
+        kind = torch.device(device).type
+        return made if kind == "cpu" else moved(made, kind)
+
     def module(device: Any) -> Any:
         return DeviceModule(torch.device(device).type)
 
@@ -219,6 +225,7 @@ def simulated_device() -> Iterator[Machine]:
     scaling_is_unavailable = "torch.cuda.amp.common.amp_definitely_not_available"
     with ExitStack() as patches:
         patches.enter_context(mock.patch.object(torch, "empty", with_pinned))
+        patches.enter_context(mock.patch.object(torch, "arange", on_device))
         patches.enter_context(mock.patch.object(torch, "get_device_module", module))
         patches.enter_context(mock.patch.object(torch.cuda, "_lazy_init", return_value=None))
         patches.enter_context(mock.patch.object(torch.xpu, "_lazy_init", return_value=None))

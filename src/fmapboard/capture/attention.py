@@ -8,7 +8,7 @@ or wider, without dropout and outside of autograd (see ``measure.head_rows`` for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
@@ -28,7 +28,7 @@ from fmapboard.measure.head_rows import (
     read_heads,
     wide,
 )
-from fmapboard.model.distributed import PLAIN
+from fmapboard.model.distributed import is_dtensor
 from fmapboard.model.tensors import is_observable, tensors
 from fmapboard.records import LayerPart
 
@@ -174,7 +174,7 @@ def _of_products(
 
     def logits() -> Logits:
         queries = _by_image(query, expected.batch)
-        keys = _by_image(key, expected.batch)
+        keys = _by_image(key.expand(*query.shape[:-3], *key.shape[-3:]), expected.batch)
         images = _images(queries[0].numel() + keys[0].numel())
         masks: tuple[Tensor, ...] = ()
         if attn_mask is not None:
@@ -209,24 +209,25 @@ def _of_projections(
     **__: Any,
 ) -> AttentionCall | None:
     """A call of ``multi_head_attention_forward``; None if its tensors cannot be read."""
-    weights = [q_proj_weight, k_proj_weight]
-    if not use_separate_proj_weight and in_proj_weight is not None:
-        weights = list(in_proj_weight.chunk(3)[:2])
+    weights = [in_proj_weight]
+    if use_separate_proj_weight:
+        weights = [q_proj_weight, k_proj_weight]
     given = [query, key, *weights, in_proj_bias, attn_mask, key_padding_mask]
     readable = [tensor is None or _is_readable(tensor) for tensor in given]
     has_more_keys = bias_k is not None or static_k is not None or add_zero_attn
-    if has_more_keys or not all(readable) or None in weights:
+    if has_more_keys or not all(readable) or any(weight is None for weight in weights):
         return None
-    biases = [None, None] if in_proj_bias is None else list(in_proj_bias.chunk(3)[:2])
     features = embed_dim_to_check // num_heads
 
     def projected(tokens: Tensor, which: int, images: int) -> Tensor:
         """Queries or keys, [n, 1, H, T, D]."""
-        weight = weights[which]
-        bias = biases[which]
+        own = weights if use_separate_proj_weight else _parts(in_proj_weight)
+        weight = own[which]
+        bias = _parts(in_proj_bias)[which]
         assert weight is not None  # checked above
-        wide_bias = None if bias is None else wide(bias)
-        found = functional.linear(wide(tokens[:, :images]), wide(weight), wide_bias)
+        found = functional.linear(wide(tokens[:, :images]), wide(weight))
+        if bias is not None:
+            found = found + wide(bias)
         by_head = found.view(*found.shape[:2], num_heads, features)  # [T, n, H, D]
         return by_head.permute(1, 2, 0, 3).unsqueeze(1)
 
@@ -237,7 +238,7 @@ def _of_projections(
         shape = (queries.shape[1], 1, num_heads, len(queries), len(keys))
         masks = []
         if attn_mask is not None:
-            mask = attn_mask if attn_mask.dim() == 2 else attn_mask.view(*shape)
+            mask = attn_mask if attn_mask.dim() == 2 else attn_mask.view(shape)
             masks.append(mask.expand(shape)[:images])
         if key_padding_mask is not None:
             padding = key_padding_mask.view(-1, 1, 1, 1, len(keys))
@@ -247,6 +248,11 @@ def _of_projections(
         return Products(own, others, features**-0.5, tuple(masks), hides=True)
 
     return AttentionCall(query, logits)
+
+
+def _parts(packed: Tensor | None) -> Sequence[Tensor | None]:
+    """What a packed weight or bias has for queries, keys and values."""
+    return (None, None, None) if packed is None else packed.chunk(3)
 
 
 def _of_softmax(
@@ -273,7 +279,7 @@ _AXES = range(2, 6)
 
 def _is_readable(tensor: Tensor) -> bool:
     """True for a tensor whose values are all in this process."""
-    return type(tensor) in PLAIN and is_observable(tensor)
+    return is_observable(tensor) and not is_dtensor(tensor)
 
 
 def _images(values: int) -> int:

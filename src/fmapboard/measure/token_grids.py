@@ -169,15 +169,19 @@ class TokenGrids:
     def grid_of(self, samples: int | None, tokens: int) -> TokenGrid | None:
         """The grid of a number of tokens; None if they do not lie on a grid of this pass.
 
-        Only grids of so many samples count, unless ``samples`` is None. At most 16 tokens may be in
-        front, and none in front of merged ones. Texts that the network received lie on no grid, nor
-        do patches with a text in front.
+        Only grids of so many samples count. If ``samples`` is None, all do, and a single window is
+        a grid. At most 16 tokens may be in front, and none in front of merged ones. Texts that the
+        network received lie on no grid, nor do patches with a text in front.
         """
         if tokens < 2 or tokens in self._texts:
             return None
         for size in self._all_sizes():
             if samples in (None, size.samples) and size.height * size.width == tokens:
                 return TokenGrid(0, size.height, size.width)
+        if samples is None:
+            for height, width in self.windows:
+                if height * width == tokens:
+                    return TokenGrid(0, height, width)
         most = min(_MOST_PREFIX, min(self._texts, default=_MOST_PREFIX + 1) - 1)
         found: list[TokenGrid] = []
         for size in self._sizes:
@@ -185,7 +189,9 @@ class TokenGrids:
             prefix = tokens - patches
             if samples in (None, size.samples) and 0 < prefix <= most and patches > 1:
                 found.append(TokenGrid(prefix, size.height, size.width))
-        return min(found, default=None) or self._windows_of(samples, tokens)
+        if found or samples is None:
+            return min(found, default=None)
+        return self._windows_of(samples, tokens)
 
     def _windows_of(self, samples: int, tokens: int) -> TokenGrid | None:
         """The grid that windows were cut from, padded to whole windows; None if in doubt."""

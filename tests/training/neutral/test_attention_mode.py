@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,6 +16,11 @@ from compiled_training import SETUPS, train, train_unwatched
 from networks import NestedNet, Raises
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.utils.checkpoint import (
+    CheckpointPolicy,
+    checkpoint,
+    create_selective_checkpoint_contexts,
+)
 
 import fmapboard
 from fmapboard.capture import attention as read_attention
@@ -73,6 +79,36 @@ def assert_same(one: list[Tensor], other: list[Tensor]) -> None:
 def test_a_training_whose_attention_is_read_is_bitwise_the_same(name: str) -> None:
     kept = MemoryWriter()
     assert_same(trained(NETWORKS[name], kept), trained(NETWORKS[name], None))
+    assert [labels(step) for step in kept.steps] == [LABELS, LABELS]
+
+
+def saves_products(context: object, operation: object, *args: Any, **kwargs: Any) -> Any:
+    aten = torch.ops.aten
+    saved = (aten.mm.default, aten.addmm.default, aten.bmm.default, aten._softmax.default)
+    return CheckpointPolicy.MUST_SAVE if operation in saved else CheckpointPolicy.PREFER_RECOMPUTE
+
+
+CHECKPOINTS: dict[str, dict[str, Any]] = {
+    "reentrant": {"use_reentrant": True},
+    "non-reentrant": {"use_reentrant": False},
+    "selective": {
+        "use_reentrant": False,
+        "context_fn": lambda: create_selective_checkpoint_contexts(saves_products),
+    },
+}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("how", CHECKPOINTS)
+def test_a_checkpointed_training_is_bitwise_the_same(how: str, name: str) -> None:
+    def make() -> nn.Module:
+        model = NETWORKS[name]()
+        for block in model.blocks:
+            block.forward = partial(checkpoint, block.forward, **CHECKPOINTS[how])
+        return model
+
+    kept = MemoryWriter()
+    assert_same(trained(make, kept), trained(make, None))
     assert [labels(step) for step in kept.steps] == [LABELS, LABELS]
 
 

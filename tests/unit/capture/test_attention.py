@@ -79,6 +79,11 @@ def test_groups_of_heads_share_their_keys() -> None:
     check(called(sdpa, q, k, k, enable_gqa=True), q @ k[:, [0, 0, 1, 1]].mT / 2, 0)
 
 
+def test_keys_that_all_images_share_are_read() -> None:
+    q, k = values(N, H, T, D), values(1, H, T, D)
+    check(called(sdpa, q, k, k), q @ k.mT / 2, 0)
+
+
 def test_halves_are_read_in_float32() -> None:
     q, k = values(N, H, T, D).bfloat16(), values(N, H, T, D).bfloat16()
     check(called(sdpa, q, k, k), q.float() @ k.float().mT / 2, 0)

@@ -128,6 +128,15 @@ def test_windows_are_known_by_their_size_and_their_number_in_an_image() -> None:
     assert two.grid_of(16, 16) is None  # eight windows of 4×4 or of 2×8
 
 
+def test_without_a_number_of_samples_all_grids_count_and_a_window_is_one() -> None:
+    grids = vit_on(IMAGES)  # 2×3 patches of two images
+    grids.windows = frozenset({(2, 4)})
+    assert grids.grid_of(7, 6) is None
+    assert grids.grid_of(None, 6) == TokenGrid(0, 2, 3)
+    assert grids.grid_of(None, 7) == TokenGrid(1, 2, 3)
+    assert grids.grid_of(None, 8) == TokenGrid(0, 2, 4)
+
+
 def test_windows_that_overlap_the_border_give_a_padded_grid() -> None:
     grids = grids_of(nn.Conv2d(3, 8, 4, stride=4), Window((3, 3), shift_size=1))
     grids.begin((torch.zeros(1, 3, 28, 40),))  # 7×10 patches
