@@ -8,8 +8,6 @@ import { UNKNOWN_LEVEL } from "../../src/fmapboard/plugin/static/model/health_st
 import {
   binOf,
   binned,
-  boxOf,
-  cellAt,
   firstOf,
   mapLayout,
 } from "../../src/fmapboard/plugin/static/picture/health_map.js";
@@ -23,6 +21,7 @@ import {
   faultsOfLayer,
   tableOf,
 } from "../../src/fmapboard/plugin/static/model/health_states.js";
+import { corner, hit } from "../../src/fmapboard/plugin/static/picture/layouts.js";
 import { LAYER } from "./fixtures.mjs";
 
 /** @typedef {import("../../src/fmapboard/plugin/static/server/routes.js").Line} Finding */
@@ -167,11 +166,11 @@ test("a brightness says whether it is known of all cells", () => {
 test("few layers have rows of a fixed height, many thinner ones, very many are binned", () => {
   const size = { steps: 10, width: 1000, height: 423, names: 100 };
   const few = mapLayout({ ...size, layers: 5 });
-  assert.deepEqual([few.rows, few.height], [5, 130]);
+  assert.deepEqual([few.lines, few.height], [5, 130]);
   const many = mapLayout({ ...size, layers: 80 });
-  assert.deepEqual([many.rows, many.height], [80, 400]);
+  assert.deepEqual([many.lines, many.height], [80, 400]);
   const most = mapLayout({ ...size, layers: 3000 });
-  assert.deepEqual([most.rows, most.height], [200, 400]);
+  assert.deepEqual([most.lines, most.height], [200, 400]);
   assert.ok(most.left + most.width + most.right <= 1000);
 });
 
@@ -190,7 +189,7 @@ test("every member is in exactly the bin that it is found in", () => {
 });
 
 test("a cell of several layers shows the worst of them and leads to it", () => {
-  const of = { ...mapLayout({ layers: 4, steps: 2, width: 500, height: 100, names: 9 }), rows: 2 };
+  const of = { ...mapLayout({ layers: 4, steps: 2, width: 500, height: 100, names: 9 }), lines: 2 };
   const codes = Uint8Array.of(1, 1, 1, 8, 1, 1, 5, 1);
   const unknown = UNKNOWN_LEVEL;
   const levels = Uint8Array.of(2, 9, 7, unknown, 4, unknown, 0, 7);
@@ -207,11 +206,12 @@ test("the cell under a point is the one whose box has it", () => {
     [8, 6],
     [4, 3],
   ]) {
-    const { left, top, width, height } = boxOf(of, row, column);
-    assert.deepEqual(cellAt(of, left + width / 2, top + height / 2), { row, column });
+    const cell = row * of.columns + column;
+    const { left, top } = corner(of, cell);
+    assert.equal(hit(of, left + of.cellWidth / 2, top + of.cellHeight / 2)?.cell, cell);
   }
-  assert.equal(cellAt(of, of.left - 2, of.top + 2), null);
-  assert.equal(cellAt(of, of.left + 2, of.top + of.height + 2), null);
+  assert.equal(hit(of, of.left - 2, of.top + 2), null);
+  assert.equal(hit(of, of.left + 2, of.top + of.height + 2), null);
 });
 
 test("a cell is described by layer, step, state and the numbers that are known", () => {

@@ -9,7 +9,8 @@ import pytest
 
 from fmapboard.plugin import front_end
 
-BUNDLES = ("app.js", "report.js")
+BUNDLES = {"app.js": 106_000, "report.js": 107_500}
+"""Largest size of each, bytes at gzip 6; a report has its answers in the page."""
 
 
 def bundle(name: str) -> str:
@@ -31,7 +32,7 @@ def test_a_bundle_is_made_from_the_modules_as_they_are(name: str) -> None:
 @pytest.mark.parametrize("name", BUNDLES)
 def test_a_bundle_is_small_and_has_the_licences_of_what_is_vendored(name: str) -> None:
     text = bundle(name)
-    assert len(gzip.compress(text.encode(), 6)) <= 108_000
+    assert len(gzip.compress(text.encode(), 6)) <= BUNDLES[name]
     assert text.count("The MIT License (MIT)") == text.count("Apache License") == 1
 
 

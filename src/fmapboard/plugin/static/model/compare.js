@@ -185,12 +185,17 @@ export function sideName(side, all) {
   return parts.join(" · ") || `step ${stepText(side.step)}`;
 }
 
-/** Where a picture stems from: run, step, sample and role. @param {Question} side */
-export function origin({ run, step, sample, role }) {
-  const parts = [runText(run), `step ${stepText(step)}`];
+/** Step, sample and role of a picture. @param {Question} side */
+export function placeOf({ step, sample, role }) {
+  const parts = [`step ${stepText(step)}`];
   if (role !== "kernels") parts.push(`sample ${sample}`);
   if (role !== "feature_maps") parts.push(ROLE_NAMES[role] ?? role);
-  return parts.join(" · ");
+  return parts;
+}
+
+/** Where a picture stems from: run, step, sample and role. @param {Question} side */
+export function origin(side) {
+  return [runText(side.run), ...placeOf(side)].join(" · ");
 }
 
 // Runs and layers that an address names but that are not there, and what is shown instead.

@@ -140,19 +140,17 @@ function sceneOf(maps, question, { colours }) {
   return scene;
 }
 
+/** Kinds that single channels have. */
+const OF_CHANNELS = new Set(["nonfinite", "dead"]);
+
 /**
  * Drawn channels with a fault.
  * @param {Maps} maps @param {string} kind @param {number} channels drawn
  */
 export function affected(maps, kind, channels) {
-  return Array.from({ length: channels }, (_, c) => c).filter((c) => {
-    const { nan, positive, negative, dead } = flags(maps, "feature_maps", c);
-    return kind === "nonfinite" ? nan + positive + negative > 0 : kind === "dead" && dead;
-  });
+  if (!OF_CHANNELS.has(kind)) return [];
+  return [...Array(channels).keys()].filter((c) => flags(maps, "feature_maps", c).kind === kind);
 }
-
-/** Kinds that single channels have. */
-const OF_CHANNELS = new Set(["nonfinite", "dead"]);
 
 /**
  * Where the tiles stem from: layer, step and channels.

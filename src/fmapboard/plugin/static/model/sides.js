@@ -1,7 +1,7 @@
 // @ts-check
 /** Where the pictures on the screen stem from, and what must be said about that on them. */
 
-import { matchText, origin } from "./compare.js";
+import { matchText, origin, placeOf } from "./compare.js";
 import { LETTERS } from "./state.js";
 import { scaleNote } from "./value_scale.js";
 import { runText, stepText } from "./words.js";
@@ -63,8 +63,7 @@ export function sidesOf(source, scene, drawn, headline) {
  * @param {Question} question @param {SideFacts} facts
  */
 function sideOf(question, facts) {
-  const [text, { run }] = [origin(question), question];
-  return { ...facts, run, text, place: text.slice(runText(run).length + " · ".length) };
+  return { ...facts, run: question.run, text: origin(question), place: placeOf(question) };
 }
 
 /**
@@ -77,8 +76,8 @@ function other(source, { question: main, columns }, of, first) {
   const follows = column.step === null ? "follows the slider" : "pinned";
   const facts = { letter: LETTERS[1], match, follows };
   if (!question) {
-    const place = column.step === null ? "" : `step ${stepText(column.step)}`;
-    const text = [runText(run), place].filter(Boolean).join(" · ");
+    const place = column.step === null ? [] : [`step ${stepText(column.step)}`];
+    const text = [runText(run), ...place].join(" · ");
     return { ...facts, run, text, place, input: null, inputs: "same", notes: [of.why] };
   }
   const second = inputOf(source, question);

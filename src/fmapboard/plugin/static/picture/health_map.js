@@ -36,11 +36,13 @@ export function mapLayout({ layers, steps, width, height, names }) {
   const high = Math.max(40, height - TOP - 2);
   const rows = Math.min(layers, Math.floor(high / ROW_MIN));
   const columns = Math.min(steps, Math.floor(wide / COLUMN_MIN));
-  return {
-    ...{ layers, steps, rows, columns, left, top: TOP, right },
-    width: columns * side(wide / Math.max(1, columns), COLUMN_MAX),
-    height: rows * side(high / Math.max(1, rows), ROW_MAX),
-  };
+  const cellWidth = side(wide / Math.max(1, columns), COLUMN_MAX);
+  const cellHeight = side(high / Math.max(1, rows), ROW_MAX);
+  const cells = { count: rows * columns, parts: 1, columns, lines: rows, cellWidth, cellHeight };
+  const tile = { tileWidth: cellWidth, tileHeight: cellHeight, factor: 1, factorDown: 1 };
+  const size = { width: columns * cellWidth, height: rows * cellHeight };
+  const band = { perBand: rows, bandHeight: TOP + size.height };
+  return { ...cells, ...tile, ...size, ...band, left, top: TOP, rows: false, layers, steps, right };
 }
 
 /**
@@ -66,27 +68,10 @@ export function binOf(member, count, bins) {
 }
 
 /**
- * The row and column under a point; null outside.
- * @param {MapLayout} of @param {number} x @param {number} y
- */
-export function cellAt(of, x, y) {
-  const column = Math.floor(((x - of.left) / of.width) * of.columns);
-  const row = Math.floor(((y - of.top) / of.height) * of.rows);
-  const inside = column >= 0 && column < of.columns && row >= 0 && row < of.rows;
-  return inside ? { row, column } : null;
-}
-
-/** Box of a cell. @param {MapLayout} of @param {number} row @param {number} column */
-export function boxOf(of, row, column) {
-  const [w, h] = [of.width / of.columns, of.height / of.rows];
-  return { left: of.left + column * w, top: of.top + row * h, width: w, height: h };
-}
-
-/**
  * @param {MapLayout} of @param {Uint8Array} codes [steps, layers]
  * @param {Uint8Array} levels [steps, layers]
  */
-export function binned({ layers, steps, rows, columns }, codes, levels) {
+export function binned({ layers, steps, lines: rows, columns }, codes, levels) {
   const found = {
     codes: new Uint8Array(rows * columns),
     levels: new Uint8Array(rows * columns).fill(states.UNKNOWN_LEVEL),
@@ -207,11 +192,11 @@ export function paintCell(context, code, level, size, look) {
  */
 export function paintMap(context, of, cells, names, where, look) {
   context.font = look.font;
-  const cell = boxOf(of, 0, 0);
-  const gap =
-    Math.min(cell.width, cell.height) >= GAP_FROM ? Math.max(1, Math.round(look.ratio)) : 0;
+  const { cellWidth, cellHeight } = of;
+  const isWide = Math.min(cellWidth, cellHeight) >= GAP_FROM;
+  const gap = isWide ? Math.max(1, Math.round(look.ratio)) : 0;
   const { left, top, width, height } = of;
-  const middle = (/** @type {number} */ row) => top + (row + 0.5) * cell.height;
+  const middle = (/** @type {number} */ row) => top + (row + 0.5) * cellHeight;
   /** @type {Text[]} */
   const texts = [];
   /** @type {{box: Box, colour: string}[]} */
@@ -221,21 +206,21 @@ export function paintMap(context, of, cells, names, where, look) {
    * Names of the rows, or of one in every n with a tick, as many as fit: preferably of severe ones.
    */
   function rowNames() {
-    const every = Math.ceil(LINE / cell.height);
+    const every = Math.ceil(LINE / cellHeight);
     // The first severe layer of each row, otherwise its first.
-    const layers = Array.from({ length: of.rows }, (_, row) => {
-      const [from, to] = [row, row + 1].map((each) => firstOf(each, of.layers, of.rows));
+    const layers = Array.from({ length: of.lines }, (_, row) => {
+      const [from, to] = [row, row + 1].map((each) => firstOf(each, of.layers, of.lines));
       const own = Array.from({ length: to - from }, (__, i) => from + i);
       return own.find(names.severe) ?? from;
     });
     let free = -Infinity;
-    for (let start = 0; start < of.rows; start += every) {
-      const rows = Array.from({ length: Math.min(every, of.rows - start) }, (_, i) => start + i);
+    for (let start = 0; start < of.lines; start += every) {
+      const rows = Array.from({ length: Math.min(every, of.lines - start) }, (_, i) => start + i);
       const fitting = rows.filter((row) => middle(row) >= free);
       const row = fitting.find((each) => names.severe(layers[each])) ?? fitting[0];
       if (row === undefined) continue;
       const y = middle(row);
-      free = y + Math.min(LINE, cell.height * every) - 0.01;
+      free = y + Math.min(LINE, cellHeight * every) - 0.01;
       const tick = { left: left - 5, top: Math.round(y), width: 4, height: 1 };
       if (every > 1) marks.push({ box: tick, colour: look.muted });
       const text = cutStart(context, names.layers[layers[row]], left - 10);
@@ -252,12 +237,12 @@ export function paintMap(context, of, cells, names, where, look) {
     const last = of.columns - 1;
     all[last] = stepText(steps[steps.length - 1]);
     const longest = Math.max(...all.map((text) => context.measureText(text).width)) + 12;
-    const every = Math.max(1, Math.ceil(longest / cell.width));
+    const every = Math.max(1, Math.ceil(longest / cellWidth));
     const colour = look.muted;
     for (let column = 0; column <= last; column += 1) {
-      const isNear = (last - column) * cell.width < longest;
+      const isNear = (last - column) * cellWidth < longest;
       if (column !== last && (column % every || isNear)) continue;
-      const x = left + (column + 0.5) * cell.width;
+      const x = left + (column + 0.5) * cellWidth;
       const text = { text: all[column], x, y: top - 12, colour };
       texts.push({ ...text, align: "center", baseline: "middle" });
       marks.push({ box: { left: Math.round(x), top: top - 4, width: 1, height: 3 }, colour });
@@ -272,7 +257,7 @@ export function paintMap(context, of, cells, names, where, look) {
     const severe = [...names.worst.keys()].filter((layer) => names.severe(layer));
     severe.sort((a, b) => names.worst[b] - names.worst[a] || a - b);
     for (const layer of severe) {
-      const y = middle(binOf(layer, of.layers, of.rows));
+      const y = middle(binOf(layer, of.layers, of.lines));
       if (taken.some((other) => Math.abs(other - y) < LINE - 0.5)) continue;
       taken.push(y);
       const text = { text: `◂ ${names.severe(layer)}`, x, y, colour: look.text };
@@ -284,6 +269,12 @@ export function paintMap(context, of, cells, names, where, look) {
   if (of.right) severeWords();
   const around = { left, top, width: width - 1 - gap / look.ratio, height: height - 1 };
   const lines = [{ box: around, colour: look.line, thick: 1, away: 1 }];
-  const tile = tileOf({ left, top, width, height }, of, cells, look, gap);
+  const tile = tileOf(
+    { left, top, width, height },
+    { rows: of.lines, columns: of.columns },
+    cells,
+    look,
+    gap,
+  );
   paint(context, where, look, [{ ...tile, lines, texts, marks }]);
 }

@@ -8,6 +8,7 @@ import * as states from "../model/health_states.js";
 import { callName, counted, elided, inWordsOf, runText, short } from "../model/words.js";
 import { prepare, textWidth, theme } from "../picture/canvas.js";
 import * as maps from "../picture/health_map.js";
+import { corner, hit } from "../picture/layouts.js";
 import { css } from "../server/palettes.js";
 import { indexOf, within } from "../server/steps.js";
 import { html, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact_htm.js";
@@ -228,7 +229,7 @@ export function HealthMap({ app, health, width, height }) {
     const layout = maps.mapLayout({ ...count, width, height, names: widest });
     return { names, layout, binned: maps.binned(layout, health.cells.codes, shading.levels) };
   }, when);
-  const { left, top, width: wide, height: high, rows, columns } = layout;
+  const { left, top, width: wide, height: high, lines: rows, columns } = layout;
   const severe = (/** @type {number} */ layer) =>
     worst[layer] >= states.SEVERE ? inWordsOf(states.STATES[worst[layer]].word) : "";
   const paint = (/** @type {HTMLCanvasElement} */ canvas) => {
@@ -238,14 +239,15 @@ export function HealthMap({ app, health, width, height }) {
   };
   const under = (/** @type {MouseEvent} */ event) => {
     const box = /** @type {HTMLElement} */ (holder.current).getBoundingClientRect();
-    const cell = maps.cellAt(layout, event.clientX - box.left, event.clientY - box.top);
-    const index = cell && binned.at[cell.row * columns + cell.column];
-    if (index === null) return null;
+    const at = hit(layout, event.clientX - box.left, event.clientY - box.top);
+    if (!at) return null;
+    const index = binned.at[at.cell];
     return { row: index % names.length, column: Math.floor(index / names.length) };
   };
   const boxOf = (/** @type {Cell} */ { row, column }) => {
     const line = maps.binOf(row, names.length, rows);
-    return maps.boxOf(layout, line, maps.binOf(column, steps.length, columns));
+    const cell = line * columns + maps.binOf(column, steps.length, columns);
+    return { ...corner(layout, cell), width: layout.cellWidth, height: layout.cellHeight };
   };
   const lines = (/** @type {Cell} */ { row, column }, /** @type {Pass} */ pass) => {
     const index = column * names.length + row;

@@ -84,11 +84,12 @@ function Panel({ app, model }) {
  */
 function Side({ app, model, i, place }) {
   const of = model.sides?.each[i];
-  const from = of ? [of.place, of.follows].filter(Boolean).join(" · ") : "Loading…";
-  // The parts of a text between dots, none of which is broken into lines.
-  const parts = from
-    .split(" · ")
-    .flatMap((part, k) => [k ? " · " : "", html`<span class="whole">${part}</span>`]);
+  const from = of ? [...of.place, of.follows].filter(Boolean) : ["Loading…"];
+  // None of the parts is broken into lines.
+  const parts = from.flatMap((part, k) => [
+    k ? " · " : "",
+    html`<span class="whole">${part}</span>`,
+  ]);
   return html`
     <div class=${place ? "side" : "side first"} role="group"
       aria-label=${of ? `${of.letter} ${of.text}`.trim() : "column, loading"}
