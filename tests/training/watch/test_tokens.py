@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from simulated_device import move, moved, simulated_device
 from torch import Tensor, nn
 
 import fmapboard
@@ -101,3 +102,71 @@ def test_a_convolutional_network_has_neither() -> None:
     (step,) = train(model, steps=1)
     assert colours(step) == {}
     assert not [tag for tag in step.scalars if "token" in tag or "branch" in tag]
+
+
+class Block(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.mlp = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 16))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.mlp(x)  # type: ignore[no-any-return]
+
+
+class Mixing(nn.Module):
+    """Patches and two blocks without attention."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Conv2d(3, 16, 8, stride=8)
+        self.blocks = nn.Sequential(Block(), Block())
+        self.norm = nn.LayerNorm(16)
+
+    def forward(self, x: Tensor) -> Tensor:
+        tokens = self.blocks(self.embed(x).flatten(2).transpose(1, 2))
+        return self.norm(tokens).mean(1)  # type: ignore[no-any-return]
+
+
+def logged_on(device: str) -> list[LoggedStep]:
+    torch.manual_seed(0)
+    model, images, kept = Mixing(), IMAGES, MemoryWriter()
+    if device != "cpu":
+        move(model, device)
+        images = moved(images, device)
+    with fmapboard.watch(model, writer=kept, every=1) as board:
+        for number in range(2):
+            with board.step(number):
+                model(images).square().sum().backward()
+            board.flush()
+    return kept.steps
+
+
+def test_tokens_of_an_accelerator_are_those_of_the_cpu_and_nothing_waits_for_it() -> None:
+    with simulated_device() as machine:
+        found = logged_on("cuda")
+    assert machine.waits_on("MainThread") == []
+    for step, other in zip(found, logged_on("cpu"), strict=True):
+        expected = colours(other)
+        assert sorted(expected) == [
+            "tokens_as_colours_Block 16/blocks.0",
+            "tokens_as_colours_Block 16/blocks.1",
+        ]
+        for tag, pixels in colours(step).items():
+            assert abs(pixels.astype(int) - expected[tag]).max() <= 1
+        for tag in ("token_norm_max/blocks.1", "token_norm_median/blocks.0"):
+            assert step.scalars[tag] == pytest.approx(other.scalars[tag])
+
+
+def test_training_is_bitwise_the_same() -> None:
+    torch.manual_seed(0)
+    watched, plain = Small(), Small()
+    plain.load_state_dict(watched.state_dict())
+    steps = train(watched, steps=3)
+    assert len(colours(steps[-1])) == 4
+    optimizer = torch.optim.SGD(plain.parameters(), 0.1)
+    for number in range(3):
+        plain(IMAGES + number).square().sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    for one, other in zip(watched.parameters(), plain.parameters(), strict=True):
+        assert torch.equal(one, other)
