@@ -127,7 +127,7 @@ const out = [];
 for (let c = 0; c < drawn; c += 1)
   for (let y = 0; y < tile[0]; y += 1)
     for (let x = 0; x < tile[1]; x += 1)
-      out.push(valueAt(planes, c, y, x, given.lo[c], given.hi[c]));
+      out.push(valueAt({ planes, lo: given.lo, hi: given.hi }, c, y, x));
 console.log(JSON.stringify(out));
 """
 
