@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 from fmapboard.model.kernel_shapes import functions, is_convolution, names_in
 from fmapboard.records import LayerPart
@@ -316,7 +317,8 @@ def _attribute(names: Iterable[str], *owners: nn.Module) -> int | None:
 
 def _joined_experts(module: nn.Module) -> int:
     """Number of experts whose weights, two tensors of three axes at least, are side by side."""
-    own = [p.shape for p in module._parameters.values() if p is not None and p.dim() == 3]
+    known = [p for p in module._parameters.values() if p is not None and not is_lazy(p)]
+    own = [parameter.shape for parameter in known if parameter.dim() == 3]
     has_experts = len(own) > 1 and len({shape[0] for shape in own}) == 1
     return own[0][0] if has_experts else 0
 
@@ -327,5 +329,5 @@ def _scores(module: nn.Module) -> int | None:
     if widths is not None:
         return widths[1]
     weight = module._parameters.get("weight")
-    is_matrix = weight is not None and weight.dim() == 2
+    is_matrix = weight is not None and not is_lazy(weight) and weight.dim() == 2
     return int(weight.shape[0]) if weight is not None and is_matrix else None
