@@ -143,6 +143,7 @@ OTHER = {
         * LAST,
         scalars={"update_ratio/a": [0.01] * LAST},
     ),
+    "idle_group": record(facts=[replace(STEPPED, idle_group=("head.weight",))] * LAST),
     "new_optimizer": record(
         facts=[replace(STEPPED, optimizers=("Adam",), new_optimizers=("Adam",))] * LAST
     ),

@@ -281,6 +281,8 @@ class TrainingFacts:
             16,384) was NaN or infinite before the optimizer's step; None if no weights were read.
         no_gradient: trainable parameters that an optimizer holds which stepped, without a gradient;
             None if no optimizer stepped.
+        idle_group: those among them whose whole parameter group, one of several of an optimizer,
+            has none.
         initial_norms: BatchNorm layers whose running variance is still mostly the initial one (see
             `measure.statistics.PendingGaps`).
         unchanged: parameter -> for how long it has not changed, although it has a gradient and its
@@ -332,6 +334,7 @@ class TrainingFacts:
     optimizers: tuple[str, ...] = ()
     weight_decays: tuple[float, float] | None = None
     estimated_updates: tuple[str, ...] = ()
+    idle_group: tuple[str, ...] = ()
     new_optimizers: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = ()
     changed_outside: Mapping[str, float] = field(default_factory=dict)
@@ -344,7 +347,14 @@ class TrainingFacts:
 
 _OPTIONAL = (
     *("idle", "outputs", "batch_digest", "not_called", "dropouts", "no_loss", "optimizers"),
-    *("weight_decays", "estimated_updates", "changed_outside", "new_optimizers", "dtypes"),
+    *(
+        "weight_decays",
+        "estimated_updates",
+        "changed_outside",
+        "new_optimizers",
+        "dtypes",
+        "idle_group",
+    ),
     "left_out",
 )
 """Fields that are not stored if they are empty."""

@@ -191,6 +191,17 @@ class _Seen:
         """The parameters of optimizers that stepped which had no gradient at any step."""
         return tuple(name for name, is_none in self.has_none.items() if is_none)
 
+    @property
+    def idle_group(self) -> tuple[str, ...]:
+        """The parameters of groups, of several of an optimizer, in which none had a gradient."""
+        found = list[str]()
+        none = set(self.no_gradient)
+        for groups in self.groups.values():
+            for _, names in groups:
+                if len(groups) > 1 and none.issuperset(names):
+                    found += names
+        return tuple(found)
+
     def add_groups(self, optimizer: Optimizer, names: Mapping[int, str]) -> None:
         """Add what an optimizer that steps updates, given names of parameters by ``id``."""
         found = list[Group]()
@@ -396,6 +407,7 @@ class FactRecorder:
             facts,
             not_in_optimizer=self._not_held(trainable, chosen_pass),
             no_gradient=seen.no_gradient,
+            idle_group=seen.idle_group,
             optimizers=tuple(dict.fromkeys(seen.optimizers.values())),
             new_optimizers=tuple(dict.fromkeys(seen.new_optimizers)),
             weight_decays=_range(seen.weight_decays.values()),

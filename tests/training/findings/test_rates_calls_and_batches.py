@@ -65,6 +65,24 @@ def test_the_optimizer_and_its_weight_decay_are_facts() -> None:
     }
 
 
+def test_a_parameter_group_without_any_gradient_is_a_fact() -> None:
+    def loop(model: nn.Module, optimizer: torch.optim.Optimizer, around: Around) -> None:
+        for number in range(2):
+            with around(number):
+                loss_of(model).backward()
+                optimizer.step()
+
+    model = Net()
+    model.extra = nn.Linear(2, 2)
+    own = list(model.extra.parameters())
+    rest = [p for name, p in model.named_parameters() if not name.startswith("extra")]
+    several = torch.optim.SGD([{"params": rest}, {"params": own}], lr=0.1)
+    for facts in trained(loop, Way(1), model, several).values():
+        assert facts.idle_group == ("extra.weight", "extra.bias")
+    for facts in trained(loop, Way(1), model, torch.optim.SGD([*rest, *own], lr=0.1)).values():
+        assert facts.idle_group == ()
+
+
 Momentum = partial(torch.optim.SGD, momentum=0.9)
 Made = Callable[[Iterator[nn.Parameter]], torch.optim.Optimizer]
 

@@ -35,7 +35,7 @@ KINDS = [
     "loss_without_logarithm", "averaged_targets", "far_targets", "loss_climbed",
     "labels_beyond_1", "summed_loss", "unbounded_loss", "never_called", "eval_mode",
     "not_in_optimizer", "gradients_not_cleared", "weights_overwritten",
-    "new_optimizer",
+    "new_optimizer", "idle_group",
     "no_optimizer_step", "zero_rate", "rate_vanished", "copied_channels", "zero_weights",
     "dropout_high", "batchnorm_small_batch", "batchnorm_few_values", "batchnorm_momentum",
     "uneven_upsampling", "empty_code", "initial_loss", "large_activations", "growing_signal",

@@ -42,6 +42,7 @@ from fmapboard.health.rules.gradients_not_cleared import (
 )
 from fmapboard.health.rules.growing_signal import GrowingSignalCheck as GrowingSignalCheck
 from fmapboard.health.rules.identical_images import IdenticalImagesCheck as IdenticalImagesCheck
+from fmapboard.health.rules.idle_group import IdleGroupCheck as IdleGroupCheck
 from fmapboard.health.rules.images_not_scaled import ImagesNotScaledCheck as ImagesNotScaledCheck
 from fmapboard.health.rules.initial_loss import InitialLossCheck as InitialLossCheck
 from fmapboard.health.rules.input_magnitude import InputMagnitudeCheck as InputMagnitudeCheck
@@ -115,6 +116,7 @@ BUILT_IN: tuple[Rule, ...] = (
     GradientsNotClearedCheck(),
     WeightsOverwrittenCheck(),
     NewOptimizerCheck(),
+    IdleGroupCheck(),
     NoOptimizerStepCheck(),
     ZeroRateCheck(),
     RateVanishedCheck(),
