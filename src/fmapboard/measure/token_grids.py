@@ -209,6 +209,18 @@ class TokenGrids:
         return found.pop() if len(found) == 1 else None
 
 
+def guessed_grid(image: Size, tokens: int) -> TokenGrid | None:
+    """A grid of square patches that cover an image of a size in px; otherwise ``square_of``."""
+    height, width = image
+    for prefix in _GUESSED_PREFIXES:
+        patches = max(tokens - prefix, 1)
+        side = max(math.isqrt(height * width // patches), 1)
+        fits = height % side == 0 and width % side == 0
+        if fits and patches > 1 and height * width == patches * side * side:
+            return TokenGrid(prefix, height // side, width // side)
+    return square_of(tokens)
+
+
 def square_of(tokens: int) -> TokenGrid | None:
     """A square that the tokens fill after 0, 1, 2, 4 or 5 prefix tokens; None if there is none.
 

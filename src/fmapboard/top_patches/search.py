@@ -19,7 +19,7 @@ from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.capture.side_pass import run_side_pass
 from fmapboard.errors import CaptureError, ConfigurationError
 from fmapboard.extraction.call_trace import explained, run_recorded
-from fmapboard.measure.token_grids import square_of
+from fmapboard.measure.token_grids import guessed_grid
 from fmapboard.model.layers import Layers
 from fmapboard.records import Bytes8, Crop, LayerCall, LayerPatches
 from fmapboard.render.quantize import shrink_pixels
@@ -400,14 +400,14 @@ def _place_in_image(
 ) -> tuple[float, float] | None:
     """Where in the image a position lies, as (y, x) in px; None if the axes are not an image's.
 
-    Maps are taken to cover the image evenly, as do tokens that fill a square after the prefix
+    Maps are taken to cover the image evenly, as do tokens that may be its patches after the prefix
     tokens.
     """
     if len(grid) == 1:
-        square = square_of(grid[0])
-        if square is not None:
-            grid = (square.height, square.width)
-            position -= square.prefix
+        patches = guessed_grid(image, grid[0])
+        if patches is not None:
+            grid = (patches.height, patches.width)
+            position -= patches.prefix
     if len(grid) != 2 or position < 0:
         return None
     rows, columns = grid

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from fmapboard.measure.layout import Sequences
-from fmapboard.measure.token_grids import TokenGrid, TokenGrids, square_of
+from fmapboard.measure.token_grids import TokenGrid, TokenGrids, guessed_grid, square_of
 from fmapboard.records import KernelShape, LayerCall
 
 CONVOLUTION = LayerCall("embed", "Conv2d", KernelShape((8, 3, 4, 4)))
@@ -155,6 +155,23 @@ def test_a_network_without_attention_and_norms_over_features_has_no_grids() -> N
     model = nn.Sequential(nn.Conv2d(3, 8, 4, stride=4), nn.Linear(8, 2))
     assert Sequences.of(model).grids is None
     assert Sequences.of(nn.Sequential(model, nn.LayerNorm(8))).grids is not None
+
+
+@pytest.mark.parametrize(
+    ("image", "tokens", "expected"),
+    [
+        ((32, 48), 24, TokenGrid(0, 4, 6)),
+        ((32, 48), 7, TokenGrid(1, 2, 3)),
+        ((28, 28), 9, TokenGrid(5, 2, 2)),
+        ((30, 48), 17, TokenGrid(1, 4, 4)),  # no patches are squares
+        ((32, 32), 1, None),
+        ((33, 47), 8, TokenGrid(4, 2, 2)),
+    ],
+)
+def test_without_a_pass_the_size_of_the_image_tells_the_grid(
+    image: tuple[int, int], tokens: int, expected: TokenGrid | None
+) -> None:
+    assert guessed_grid(image, tokens) == expected
 
 
 def test_nine_tokens_are_guessed_to_be_a_square_of_three() -> None:
