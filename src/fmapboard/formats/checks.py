@@ -76,6 +76,7 @@ class OutputProgress:
         late: its loss late in the run (`evidence.late_loss`); None if too few are known.
         learns: the loss has fallen, below that of guessing; None if it is not known.
         factor: as in ``OutputFacts``, at the newest step at which it is known.
+        is_loss: it is the loss itself, which the network returns.
     """
 
     name: str
@@ -87,6 +88,7 @@ class OutputProgress:
     late: float | None = None
     learns: bool | None = None
     factor: float | None = None
+    is_loss: bool = False
 
 
 @dataclass(frozen=True, slots=True)

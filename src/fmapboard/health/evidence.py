@@ -94,12 +94,14 @@ class Growth(NamedTuple):
     Attributes:
         row: index of the layer.
         step: first logged step at which they have.
+        last: the last one.
         factor: the most by which they have grown.
         largest: the largest magnitude.
     """
 
     row: int
     step: int
+    last: int
     factor: float
     largest: float
 
@@ -615,6 +617,7 @@ class Evidence(UpdateEvidence):
         return Growth(
             row=row,
             step=table.steps[step],
+            last=table.steps[int(np.flatnonzero(is_large[:, row])[-1])],
             factor=float(grown[:, row].max()),
             largest=float(np.nanmax(magnitude[:, row])),
         )

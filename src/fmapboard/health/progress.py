@@ -131,6 +131,7 @@ def _progress(evidence: Evidence, name: str, steps: OutputSteps) -> OutputProgre
         late=late,
         learns=_has_fallen(ends, finite, guess) if need_fall else None,
         factor=factors[-1] if factors else None,
+        is_loss=not newest.shape and not newest.given,
     )
 
 

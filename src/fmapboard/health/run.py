@@ -26,7 +26,7 @@ from fmapboard.health.record import (
     is_read,
 )
 from fmapboard.health.rule import Rule
-from fmapboard.health.rules import BUILT_IN, group_of, is_named
+from fmapboard.health.rules import BUILT_IN, NOTHING_TRAINED, group_of, is_named
 from fmapboard.records import LoggedStep, TabRecord
 
 Checks: TypeAlias = bool | Mapping[str, bool | Check] | Sequence[Check]
@@ -97,6 +97,7 @@ def run_checks(record: RunRecord, checks: Sequence[Check] | None = None) -> Repo
     not_checked: dict[str, str] = {}
     failed: dict[str, str] = {}
     evidence = Evidence(record)
+    is_of_images = record.health is not None and record.health.is_of_images
     for check in checks:
         try:
             if isinstance(check, Rule):
@@ -104,7 +105,7 @@ def run_checks(record: RunRecord, checks: Sequence[Check] | None = None) -> Repo
             else:
                 found += [replace(f, kind=f.kind or check.kind) for f in check(record)]
         except NotRecorded as missing:
-            not_checked[check.kind] = f"needs {missing}"
+            not_checked[check.kind] = NOTHING_TRAINED if is_of_images else f"needs {missing}"
         except Exception as error:
             failed[check.kind] = error_text(error).partition("\n")[0]
             not_checked[check.kind] = f"failed: {failed[check.kind]}"

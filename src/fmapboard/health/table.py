@@ -99,16 +99,20 @@ class HealthTable:
         return source_text(self.sources.get(step), step)
 
     def since_text(self, step: int, last: int | None = None) -> str:
-        """From a step on, in words: "since step 3"; of images "for images 3 to 7".
+        """From a step on, in words: "since step 3", of images "for images 3 to 7".
+
+        Of steps that ended: "at step 3", "from step 3 to 7".
 
         Args:
             step: the first step.
-            last: the last image; None for the newest.
+            last: the last one; None for the newest.
         """
-        if not self.is_of_images:
-            return f"since step {step}"
         if last is None:
             last = self.steps[-1]
+        if not self.is_of_images:
+            if last == self.steps[-1]:
+                return f"since step {step}"
+            return f"at step {step}" if step == last else f"from step {step} to {last}"
         if step == last:
             return f"for {self.step_text(step)}"
         return f"for images {step} to {last}"

@@ -11,9 +11,10 @@ from fmapboard.formats.checks import Ends, OutputProgress, Seen
 from fmapboard.formats.training_facts import NoLoss
 from fmapboard.health import thresholds
 from fmapboard.health.causes import Cause, causes_of
+from fmapboard.health.evidence import quoted
 from fmapboard.health.finding import Finding, percent, rounded, times
 from fmapboard.health.progress import learns
-from fmapboard.health.rules import kinds_text
+from fmapboard.health.rules import unchecked_text
 
 State = Literal["fault", "suspicion", "does not learn", "not known", "learns"]
 """``fault``: a warning was found; ``suspicion``: notes only; otherwise nothing was found, and the
@@ -129,7 +130,7 @@ class Verdict:
             return "Look at the maps in the Feature maps tab."
         if self.state == "does not learn":
             return (
-                "Look at the input images and their labels, and train on a single batch until its "
+                "Look at the inputs and their labels, and train on a single batch until its "
                 "loss is near 0; see what the checks cannot see: "
                 "`fmapboard docs how_we_know#what-the-checks-cannot-see`"
             )
@@ -210,7 +211,7 @@ def _unchecked(not_checked: Mapping[str, str]) -> list[str]:
         reasons.setdefault(why, []).append(kind)
     if len(reasons) > _SHOWN:
         return [f"not checked: {', '.join(not_checked)} (--json says why)"]
-    return [f"not checked: {kinds_text(kinds)} ({why})" for why, kinds in reasons.items()]
+    return [f"not checked: {unchecked_text(kinds, why)}" for why, kinds in reasons.items()]
 
 
 def _shortened(lines: Sequence[str], most: int) -> list[str]:
@@ -232,7 +233,8 @@ def _of_outputs(seen: Seen) -> list[str]:
     for output in sorted(seen.outputs, key=lambda output: output.name)[:_SHOWN]:
         of_name = f" of `{output.name}`" if output.name else ""
         if output.loss:
-            texts.append(f"loss{of_name} {_step_values(output.loss)}{_as_given(output)}")
+            of_loss = quoted(output.name) if output.is_loss else of_name
+            texts.append(f"loss{of_loss} {_step_values(output.loss)}{_as_given(output)}")
         if output.accuracy:
             texts.append(f"share of right answers{of_name} {_step_values(output.accuracy)}")
         if output.spread and not output.loss:
@@ -283,6 +285,8 @@ def _not_fallen(seen: Seen) -> str:
 
 
 def _loss(output: OutputProgress) -> str:
+    if output.is_loss:
+        return f"the loss{quoted(output.name)} that the network returns"
     return f"the loss of `{output.name}`" if output.name else "the loss"
 
 

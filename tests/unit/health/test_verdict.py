@@ -317,3 +317,18 @@ def test_a_loss_that_is_not_known_to_have_fallen_is_not_said_to() -> None:
     assert unknown.line.endswith(
         "its loss is known at too few steps, varies too much, or need not fall"
     )
+
+
+def test_a_run_of_images_names_no_checks_of_a_training() -> None:
+    none = dict.fromkeys(("vanishing", "eval_mode"), "nothing was trained")
+    images = judge("", [], Seen(layers=2, steps=3, is_of_images=True), none)
+    expected = "not checked: what only a training shows, since nothing was trained"
+    assert images.lines()[-1] == expected
+
+
+def test_a_loss_that_the_network_returns_is_named_as_one() -> None:
+    (own,) = outputs_at(*[OutputFacts("loss", (), loss=loss) for loss in FALLS]).outputs
+    (rows,) = losses(*FALLS).outputs
+    assert (own.is_loss, rows.is_loss) == (True, False)
+    line = verdict(**SIZE, outputs=(own,)).line
+    assert line.startswith("the loss `loss` that the network returns fell from 2.3 at step 0")

@@ -16,7 +16,7 @@ from fmapboard.health.finding import Finding
 from fmapboard.health.progress import merged
 from fmapboard.health.read_runs import RunFiles, read_runs
 from fmapboard.health.record import Check, RunRecord
-from fmapboard.health.rules import is_named, kinds_text
+from fmapboard.health.rules import is_named, unchecked_text
 from fmapboard.health.run import Report, chosen, report_of, run_checks
 from fmapboard.health.verdict import WORST_FIRST, Verdict, judge
 from fmapboard.runs.log import EventLog
@@ -185,7 +185,7 @@ def _lines(run: RunFiles, reports: Sequence[Report]) -> Iterator[str]:
         for kind, why in report.not_checked.items():
             by_reason.setdefault(why, []).append(kind)
         for why, kinds in by_reason.items():
-            yield f"  not checked{model}: {kinds_text(kinds)} ({why})"
+            yield f"  not checked{model}: {unchecked_text(kinds, why)}"
 
 
 def finding_lines(findings: Sequence[Finding]) -> Iterator[str]:

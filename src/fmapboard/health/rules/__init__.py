@@ -163,6 +163,17 @@ def is_named(check: object, names: Collection[str]) -> bool:
     return getattr(check, "kind", "") in names or group_of(check) in names
 
 
+NOTHING_TRAINED = "nothing was trained"
+"""Why most checks say nothing of a run of images."""
+
+
+def unchecked_text(kinds: Collection[str], why: str) -> str:
+    """Kinds of checks that say nothing of a run, and why."""
+    if why == NOTHING_TRAINED:
+        return "what only a training shows, since nothing was trained"
+    return f"{kinds_text(kinds)} ({why})"
+
+
 def kinds_text(kinds: Collection[str]) -> str:
     """Kinds of checks in a sentence; a group of which all are among them is named once."""
     if len(kinds) == len(BUILT_IN):

@@ -51,7 +51,7 @@ class AveragedTargetsCheck(Rule):
                 f"at step {second}",
                 since_step=first,
                 value=len(targets),
-                healthy="a target for each image",
+                healthy="a target for each input",
                 meaning="Outputs of shape [N, 1] and targets of shape [N], or the reverse, "
                 "are broadcast to [N, N]: the network learns the mean of the targets",
                 advice="Give both the same shape, such as output.squeeze(1)",

@@ -57,7 +57,7 @@ class BatchnormFewValuesCheck(Rule):
             f"{named(names)} since step {since}",
             since_step=since,
             value=largest,
-            healthy="8 images or more",
+            healthy="8 values or more",
             meaning="The statistics of so few values are far from the running ones of eval mode",
             advice="Use larger batches or GroupNorm; intended if never in eval mode, as pix2pix",
         )

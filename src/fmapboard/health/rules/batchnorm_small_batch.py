@@ -60,16 +60,16 @@ class BatchnormSmallBatchCheck(Rule):
             value = float(np.nanmedian(late))
         if value < self.gap:
             return
-        images = "1 image" if batch == 1 else f"{batch} images"
+        inputs = "1 input" if batch == 1 else f"{batch} inputs"
         which = "the most" if batch == 1 else "median"
         factor = math.exp(min(value, thresholds.LARGEST_LOGARITHM.value))
         yield Finding(
-            message=f"BatchNorm sees {images} per step, whose variance differs by a factor of "
+            message=f"BatchNorm sees {inputs} per step, whose variance differs by a factor of "
             f"{factor:.2g} from its running variance ({which} of {late.shape[1]} layers), since "
             f"step {steps[0]}",
             since_step=int(steps[0]),
             value=value,
-            healthy="8 images or more",
+            healthy="8 inputs or more",
             meaning="The statistics of so few values are far from the running ones of eval mode",
             advice="Use larger batches or GroupNorm; intended if never in eval mode, as pix2pix",
         )

@@ -47,7 +47,7 @@ class ExplodingCheck(Rule):
         yield Finding(
             message=f"magnitudes in {call_text(table, row)} grew {rounded(grown.factor)}-fold "
             f"since step {table.steps[0]}, to {rounded(grown.largest)} "
-            f"({self.growth:.0f}-fold or more from step {grown.step} on)",
+            f"({self.growth:.0f}-fold or more {table.since_text(grown.step, grown.last)})",
             since_step=grown.step,
             layer=row.facts.label,
             value=grown.factor,

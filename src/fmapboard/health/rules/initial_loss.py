@@ -58,9 +58,9 @@ class InitialLossCheck(Rule):
                 value=loss,
                 healthy=f"near ln {classes} = {guessed:.3g}, that of guessing",
                 meaning="The initial logits are large, so the network starts out sure of "
-                "wrong answers: the last layer's weights or the images are not scaled, or the "
+                "wrong answers: the last layer's weights or the inputs are not scaled, or the "
                 "labels are not those that loaded weights were trained on",
-                advice="Initialize the last layer with small weights, and scale the images",
+                advice="Initialize the last layer with small weights, and scale the inputs",
             )
 
 

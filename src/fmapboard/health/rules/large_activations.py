@@ -42,7 +42,10 @@ class LargeActivationsCheck(Rule):
         table = evidence.layers
         magnitudes = np.nan_to_num(table.magnitudes[0], posinf=0.0)  # [layers]
         value = float(magnitudes.max())
-        row: HealthRow | None = table.rows[int(magnitudes.argmax())]
+        place = int(magnitudes.argmax())
+        row: HealthRow | None = table.rows[place]
+        large = np.flatnonzero(table.magnitudes[:, place] >= self.start)
+        last = table.steps[large[-1] if large.size else 0]
         if value < self.start:
             row = None
             value = 0.0 if evidence.losses else evidence.largest_first_output
@@ -51,7 +54,8 @@ class LargeActivationsCheck(Rule):
         where = call_text(table, row) if row else "the output"
         first = table.steps[0]
         yield Finding(
-            message=f"magnitudes in {where} are up to {rounded(value)} {table.since_text(first)}",
+            message=f"magnitudes in {where} are up to {rounded(value)} "
+            f"{table.since_text(first, last)}",
             since_step=first,
             layer=row.facts.label if row else None,
             value=value,

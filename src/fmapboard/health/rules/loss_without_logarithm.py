@@ -14,7 +14,7 @@ from fmapboard.health.rule import Rule
 
 _MEANINGS = {
     LossKind.NLL_OF_PROBABILITIES: "The loss is the NLL of probabilities, whose logarithm is "
-    "missing: images with a small probability get hardly any gradient",
+    "missing: inputs with a small probability get hardly any gradient",
     LossKind.NLL_OF_LOGITS: "The loss is the NLL of logits, to which no log_softmax was applied: "
     "it has no least value, and the logits grow without end",
 }

@@ -39,7 +39,7 @@ _LOSS = (
     "torch.autograd.set_detect_anomaly(True) names the operation"
 )
 _SMALLER = "lower the learning rate or clip the gradients"
-_SCALED = "Check how the images are scaled; in half precision, compute that layer in float32"
+_SCALED = "Check how the inputs are scaled; in half precision, compute that layer in float32"
 _AGAINST_OVERFLOW = f"{_SMALLER.capitalize()}; in half precision, compute that layer in float32"
 _ARGUMENTS = (
     "Look for a division, logarithm, square root or exponential there, and keep its argument "
@@ -239,10 +239,10 @@ def _of_first(first_seen: FirstSeen) -> Cause:
         )
     drawn = "the drawn ones are finite" if "nonfinite" in images else "they are not recorded"
     return (
-        f"It is the first layer: what it received were the images of the batch ({drawn}) or "
+        f"It is the first layer: what it received were the inputs of the batch ({drawn}) or "
         "what code before it made of them",
-        "Check torch.isfinite(images).all() for each batch, then how the images are loaded "
-        "and normalized",
+        "Check torch.isfinite(inputs).all() for each batch, then how they are loaded and "
+        "normalized",
     )
 
 

@@ -51,6 +51,10 @@ class NotInOptimizerCheck(Rule):
             meaning = "Layers in a Python list or dict, or made in forward(), are not part of the "
             meaning += "model, and not trained"
             advice = "Make them in __init__(), in an nn.ModuleList or nn.ModuleDict"
+        elif next(iter(evidence.facts.values())).not_in_optimizer == ():
+            meaning = "These layers were made after the first logged step: in forward(), at each "
+            meaning += "call anew, or in place of others that the optimizer holds"
+            advice = "Make them in __init__(), before the optimizer is created"
         parameters = "parameter is" if count == 1 else "parameters are"
         yield Finding(
             class_="note" if evidence.falls() else "warning",

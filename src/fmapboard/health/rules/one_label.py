@@ -17,7 +17,7 @@ from fmapboard.health.rule import Rule
 class OneLabelCheck(Rule):
     """All images have the same label, at all logged steps.
 
-    Why it hurts: the network learns to give one answer, whatever the image.
+    Why it hurts: the network learns to give one answer, whatever the input.
 
     Silent: for two classes, as batches of a critic have one label each; for maps of a critic, which
     are smaller than the images; and if the label is 0 and several classes are predicted in the
@@ -54,7 +54,7 @@ class OneLabelCheck(Rule):
                 since_step=labels.first,
                 value=label,
                 healthy="several labels",
-                meaning="The network learns to give one answer, whatever the image: the "
+                meaning="The network learns to give one answer, whatever the input: the "
                 "labels are lost on their way, the data are sorted by class and not "
                 "shuffled, or the weight of all other classes in the loss is 0. "
                 "Intended if the first column is the positive of sampled negatives",

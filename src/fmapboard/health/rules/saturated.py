@@ -88,7 +88,7 @@ class SaturatedCheck(Rule):
             value=share,
             healthy=f"below {whole_percent(self.share)}",
             meaning="Saturated outputs pass hardly any gradient: weights or inputs are too large",
-            advice="Check the scale of the images and of the initial weights, lower the "
+            advice="Check the scale of the inputs and of the initial weights, lower the "
             "learning rate, or put a normalization between the layer and its activation",
             picture=evidence.record.picture(row),
         )

@@ -63,6 +63,8 @@ class VanishingCheck(Rule):
         value = float(np.median(ratios.early))
         if not max(ratios.early[0], value) < self.ratio:
             return
+        is_small = ratios.values < self.ratio
+        last = None if is_small[-1] else ratios.steps[int(np.flatnonzero(is_small)[-1])]
         size = "are exactly 0"
         meaning, advice = _ZERO
         if ratios.early.any():
@@ -70,7 +72,7 @@ class VanishingCheck(Rule):
             meaning, advice = _SMALL
         yield Finding(
             message=f"gradients per weight of the first layers, from `{ratios.layer}` on, "
-            f"{size} since step {ratios.step}",
+            f"{size} {evidence.layers.since_text(ratios.step, last)}",
             since_step=ratios.step,
             layer=ratios.layer,
             value=value,
@@ -84,14 +86,21 @@ class GradientRatios(NamedTuple):
     """The gradient per weight of the first layers, divided by that of the last ones.
 
     Attributes:
-        step: the first logged step.
-        early: finite ratios of at least 0 at the logged steps of the first half of the run.
+        steps: logged steps with a ratio.
+        values: the ratios there, finite and at least 0.
+        early: those of the first half of the run.
         layer: the first layer in network order.
     """
 
-    step: int
+    steps: list[int]
+    values: Floats
     early: Floats
     layer: str
+
+    @property
+    def step(self) -> int:
+        """The first logged step."""
+        return self.steps[0]
 
 
 def gradient_ratios(evidence: Evidence, least: int) -> GradientRatios | None:
@@ -136,4 +145,4 @@ def gradient_ratios(evidence: Evidence, least: int) -> GradientRatios | None:
     if len(ratios) < max(least, 1):
         return None
     early = ratios[: max(least, len(ratios) // 2)]
-    return GradientRatios(int(steps[is_known][0]), early, names[0])
+    return GradientRatios(steps[is_known].tolist(), ratios, early, names[0])

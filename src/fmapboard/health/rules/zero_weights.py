@@ -44,16 +44,18 @@ class ZeroWeightsCheck(Rule):
         first = evidence.record.first
         if len(rows) < 2 or not all(_is_constant(first[row.facts.label]) for row in rows):
             return
-        advice = "Initialize the weights at random, not with a constant"
+        advice = "Initialize the weights at random, not with a constant, and check that the "
+        advice += "inputs of a batch differ"
+        behind = "layer" if len(rows) == 2 else f"{len(rows) - 1} layers"
         yield Finding(
-            message=f"every drawn channel of {call_text(table, rows[0])} and of the "
-            f"{len(rows) - 1} layers behind it is constant at {table.step_text(table.steps[0])}",
+            message=f"every drawn channel of {call_text(table, rows[0])} and of the {behind} "
+            f"behind it is constant at {table.step_text(table.steps[0])}",
             since_step=table.steps[0],
             layer=rows[0].facts.label,
             value=1.0,
             healthy="other values at other places",
-            meaning="The weights are 0, or the input has no content. They get equal gradients or "
-            "none, and stay equal",
+            meaning="The weights are 0 and stay equal, since they get equal gradients or none; or "
+            "all inputs are the same, or have no content",
             advice="" if table.is_of_images else advice,
             picture=evidence.record.picture(rows[0]),
         )

@@ -32,13 +32,13 @@ def test_batchnorm_over_few_images_whose_variance_is_not_that_of_eval_mode() -> 
     (one,) = found(1, 1, 1, 1, gaps=[0.1, -0.6, 0.1])  # of one image, the largest counts
     assert (one.class_, one.since_step, one.value) == ("note", 0, 0.6)
     assert one.message == (
-        "BatchNorm sees 1 image per step, whose variance differs by a factor of 1.8 from its "
+        "BatchNorm sees 1 input per step, whose variance differs by a factor of 1.8 from its "
         "running variance (the most of 3 layers), since step 0"
     )
     assert len(found(1, 1, 1, 1, gaps=[0.16])) == 1
     assert found(1, 1, 1, 1, gaps=[0.15]) == found(2, 2, 2, 2, gaps=[0.1, 1.0, 0.1]) == []
     (one,) = found(1, 1, 2, 2, gaps=[0.5, 0.5, 0.0])
-    assert "2 images per step, whose variance differs by a factor of 1.6" in one.message
+    assert "2 inputs per step, whose variance differs by a factor of 1.6" in one.message
     assert "(median of 3 layers)" in one.message
     for silent in ((1, 1, 1, 3), (1, 1, 1), [None] * 8):
         assert found(*silent, gaps=[1.0]) == []

@@ -119,7 +119,7 @@ def test_weights_that_were_not_read_are_said_to_be_unknown_and_a_possible_cause(
         ({"nonfinite": 2.0}, "The network's input is not finite: 2 values of the drawn images are"),
         ({"nonfinite": 1.0}, "1 value of the drawn images is NaN or infinite"),
         ({"nonfinite": 0.0, "minimum": 0.0}, "(the drawn ones are finite)"),
-        ({"minimum": 0.0}, "the images of the batch (they are not recorded)"),
+        ({"minimum": 0.0}, "the inputs of the batch (they are not recorded)"),
     ],
 )
 def test_the_first_layer_points_to_the_images(inputs: dict[str, float], expected: str) -> None:

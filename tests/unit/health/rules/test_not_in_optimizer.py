@@ -17,6 +17,8 @@ def test_parameters_in_no_optimizer_at_the_last_two_steps() -> None:
     assert found.message == (
         "2 trainable parameters are in no optimizer since step 20: `head.weight`, `head.bias`"
     )
+    assert found.meaning.startswith("These layers were made after the first logged step")
+    assert "created before" in only_finding(NotInOptimizerCheck(), lost, lost).meaning
     assert findings_at(NotInOptimizerCheck(), LOOP, lost, LOOP) == []
     assert findings_at(NotInOptimizerCheck(), LOOP, LOOP, lost) == []
     assert only_finding(NotInOptimizerCheck(), lost).since_step == 0
