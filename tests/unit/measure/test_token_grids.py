@@ -165,6 +165,7 @@ def test_a_network_without_attention_and_norms_over_features_has_no_grids() -> N
         ((28, 28), 9, TokenGrid(5, 2, 2)),
         ((30, 48), 17, TokenGrid(1, 4, 4)),  # no patches are squares
         ((32, 32), 1, None),
+        ((18, 8), 4, TokenGrid(0, 2, 2)),  # 6 px is no part of a side
         ((33, 47), 8, TokenGrid(4, 2, 2)),
     ],
 )
