@@ -222,9 +222,10 @@ class ActivationCollector(CaptureListener):
                 if side == "output" and why is not None:
                     self.unread[layer_call.label] = why
                 return
-            if layer_call.unit == "expert" and side == "output":
+            router = layer_call.part
+            if router is not None and router.unit == "expert" and side == "output":
                 with aside(tensor.device.type):
-                    choice = chosen_experts(value, layer_call.part)
+                    choice = chosen_experts(value, router)
                 if choice is not None:
                     self._keep(layer_call, "feature_maps", choice, module)
                 return
