@@ -153,6 +153,10 @@ OTHER = {
         ]
     ),
     "zero_rate": record(facts=[replace(STEPPED, rates=(0.0, 0.0))] * LAST),
+    "dead_experts": record(
+        [replace(layer(0), channels=8, unit="expert", activation=None)],
+        columns={"dead": {0: [0.25] * LAST}, "dead_lasting": {0: [0.25] * LAST}},
+    ),
     "zero_weights": record(first={"conv1": CONSTANT, "conv2": CONSTANT}),
     "batchnorm_few_values": record(
         [layer(0), NORM, *(layer(i) for i in range(2, 6))],

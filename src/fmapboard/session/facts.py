@@ -234,6 +234,18 @@ class _PassSeen:
     outputs: OutputRecorder
 
 
+def _unchanged(
+    names: Iterable[str], parameters: Mapping[str, Tensor], versions: Mapping[int, int]
+) -> tuple[str, ...]:
+    """Those of the parameters that still have the version which they had first."""
+    found = []
+    for name in names:
+        parameter = parameters.get(name)
+        if parameter is not None and versions.get(id(parameter)) == parameter._version:
+            found.append(name)
+    return tuple(found)
+
+
 class FactRecorder:
     """Observes passes and optimizer steps; used on the training thread.
 
@@ -446,15 +458,8 @@ class FactRecorder:
         # BatchNorm layers that count batches, and have counted none since the first step.
         unchanged = _counted_batches(self._norms).items() & self._first_batches.items()
         idle |= {layer for layer, _ in unchanged}
-        found = []
-        for name in names:
-            layer = name.rpartition(".")[0]
-            parameter = self._gradients.trainable.get(name)
-            if layer not in idle or parameter is None:
-                continue
-            if self._first_versions.get(id(parameter)) == parameter._version:
-                found.append(name)
-        return tuple(found)
+        own = [name for name in names if name.rpartition(".")[0] in idle]
+        return _unchanged(own, self._gradients.trainable, self._first_versions)
 
     def _idle(
         self, live: ActivationCollector, trainable: Mapping[str, Tensor]
