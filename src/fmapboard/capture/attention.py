@@ -219,18 +219,6 @@ def _of_projections(
         return None
     features = embed_dim_to_check // num_heads
 
-    def projected(tokens: Tensor, which: int, images: int) -> Tensor:
-        """Queries or keys, [n, 1, H, T, D]."""
-        own = weights if use_separate_proj_weight else _parts(in_proj_weight)
-        weight = own[which]
-        bias = _parts(in_proj_bias)[which]
-        assert weight is not None  # checked above
-        found = functional.linear(wide(tokens[:, :images]), wide(weight))
-        if bias is not None:
-            found = found + wide(bias)
-        by_head = found.view(*found.shape[:2], num_heads, features)  # [T, n, H, D]
-        return by_head.permute(1, 2, 0, 3).unsqueeze(1)
-
     def logits() -> Logits:
         queries = query if query.dim() == 3 else query.unsqueeze(1)  # [T, N, E]
         keys = key if key.dim() == 3 else key.unsqueeze(1)
@@ -243,11 +231,23 @@ def _of_projections(
         if key_padding_mask is not None:
             padding = key_padding_mask.view(-1, 1, 1, 1, len(keys))
             masks.append(padding.expand(shape)[:images])
-        own = projected(queries, 0, images)
-        others = projected(keys, 1, images)
+        parts = weights if use_separate_proj_weight else _parts(in_proj_weight)
+        biases = _parts(in_proj_bias)
+        own = _projected(queries[:, :images], parts[0], biases[0], num_heads)
+        others = _projected(keys[:, :images], parts[1], biases[1], num_heads)
         return Products(own, others, features**-0.5, tuple(masks), hides=True)
 
     return AttentionCall(query, logits)
+
+
+def _projected(tokens: Tensor, weight: Tensor | None, bias: Tensor | None, heads: int) -> Tensor:
+    """Queries or keys [n, 1, H, T, D] of tokens [T, n, E]."""
+    assert weight is not None
+    found = functional.linear(wide(tokens), wide(weight))
+    if bias is not None:
+        found = found + wide(bias)
+    by_head = found.view(*found.shape[:2], heads, -1)  # [T, n, H, D]
+    return by_head.permute(1, 2, 0, 3).unsqueeze(1)
 
 
 def _parts(packed: Tensor | None) -> Sequence[Tensor | None]:

@@ -23,7 +23,7 @@ from fmapboard.arithmetic import ceil_div
 from fmapboard.capture.isolation import aside
 from fmapboard.measure.layout import as_pictures
 from fmapboard.measure.reducer import average
-from fmapboard.model.distributed import is_dtensor
+from fmapboard.model.distributed import PLAIN, is_dtensor
 from fmapboard.model.tensors import as_bytes, is_observable, tensors
 from fmapboard.records import InputImage, Normalization
 from fmapboard.render.quantize import shrink
@@ -180,7 +180,7 @@ def compared(batch: Tensor) -> PendingBatch:
         batch: [N, C, H, W], any dtype but complex.
     """
     size = len(batch)
-    if size < 2 or is_dtensor(batch):
+    if size < 2 or (type(batch) not in PLAIN and is_dtensor(batch)):
         return PendingBatch(size)
     images = batch[:MAX_IMAGES].detach()
     with aside(images.device.type):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from operator import methodcaller
 from typing import Any, NamedTuple
 
 import torch
@@ -13,13 +14,18 @@ from torch.nn.parameter import is_lazy
 from fmapboard.capture.own_pass import own_pass
 from fmapboard.capture.twin import Twin
 from fmapboard.errors import CaptureError
-from fmapboard.model.distributed import is_dtensor, whole
+from fmapboard.interrupts import WeakTable
+from fmapboard.model.distributed import PLAIN, is_dtensor, whole
 from fmapboard.model.kernel_shapes import groups_of, kernel_shape
 from fmapboard.model.tensors import packed
-from fmapboard.records import COLOURS, Kernels, LayerCall, Layout, TransposedShape
+from fmapboard.records import COLOURS, Kernels, KernelShape, LayerCall, Layout, TransposedShape
 
 ROW = 2048
 """Weights drawn of each row of a weight with two axes: browsers limit the width of a picture."""
+
+_known: WeakTable[nn.Module, tuple[KernelShape, int]] = WeakTable()
+"""Convolution -> shape of its kernels and number of groups, which stay as they are."""
+_to_float = methodcaller("to", dtype=torch.float32, memory_format=torch.contiguous_format)
 
 
 class PendingKernels(NamedTuple):
@@ -93,7 +99,7 @@ def read_kernels(
 def _gathered(module: nn.Module) -> Tensor | None:
     """The whole weight of a convolution whose own weight is sharded; None for other modules."""
     weight = module._parameters.get("weight")
-    if weight is None or not is_dtensor(weight):
+    if weight is None or type(weight) in PLAIN or not is_dtensor(weight):
         return None
     if kernel_shape(module) is None:
         return None
@@ -105,20 +111,27 @@ def _kernels(
     name: str, position: int, module: nn.Module, gathered: Tensor | None, most: int | None
 ) -> PendingKernels | None:
     """The part of a convolution's weight that is drawn, not copied yet; None for other modules."""
-    shape = kernel_shape(module)
-    if shape is None or any(map(is_lazy, module.parameters())):
-        return None
+    known = _known.get(module)
+    if known is None:
+        shape = kernel_shape(module)
+        if shape is None or any(map(is_lazy, module.parameters())):
+            return None
+        known = shape, groups_of(module)
+        _known[module] = known
+    shape, groups = known
     with torch.no_grad():
         weight = _own_weight(module) if gathered is None else gathered
         if not isinstance(weight, Tensor) or weight.is_complex():
             return None
-        is_plain = type(weight) in (Tensor, nn.Parameter)
+        is_plain = type(weight) in PLAIN
         if is_plain and not weight.untyped_storage().nbytes():
             raise CaptureError(
                 "the weight has no memory: another library has freed or sharded it; kernels=False "
                 "leaves kernels out"
             )
-        kernels = whole(weight.detach())
+        kernels = weight.detach()
+        if not is_plain:
+            kernels = whole(kernels)
         if kernels.dim() == 2:  # what kernels are computed from, such as one row per expert
             kernels = kernels[:, :ROW].unsqueeze(1)
         elif isinstance(shape, TransposedShape):
@@ -129,7 +142,7 @@ def _kernels(
         if not isinstance(weight, nn.Parameter):  # gathered or computed: not to be kept whole
             kept = kept.to(torch.float32, copy=True)
     layer_call = LayerCall(name, type(module).__name__, shape, position=position)
-    return PendingKernels(layer_call, kept, inputs, groups_of(module))
+    return PendingKernels(layer_call, kept, inputs, groups)
 
 
 def _own_weight(module: nn.Module) -> Any:
@@ -151,7 +164,7 @@ def _copied(found: list[PendingKernels]) -> tuple[PendingKernels, ...]:
             if weight.dim() == 5:  # CUDA concatenates tensors of up to four axes in one launch
                 weight = weight.flatten(2)  # [a, b, d * h * w]
             weights.append(weight)
-        copies = packed(weights, lambda piece: piece.float().contiguous()).split()
+        copies = packed(weights, _to_float).split()
     copied = []
     for kernels, copy in zip(found, copies, strict=True):
         weight = copy.view(kernels.weight.shape)

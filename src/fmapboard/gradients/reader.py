@@ -276,7 +276,6 @@ class GradientReader:
                 self._read_what_no_optimizer_holds()
             elif self.read_after_backward and self.membership.holds_any(self.trainable):
                 self._forget_backward()  # an optimizer that has not stepped: gradients accumulate
-        with self._guard("gradients"):
             norms = self._norms.pending(self._sharded)
         changes: tuple[PendingChanges, ...] = ()
         with self._guard("update ratios"):

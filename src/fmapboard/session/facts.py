@@ -246,6 +246,18 @@ def _unchanged(
     return tuple(found)
 
 
+def _name_of(part: nn.Module, model: nn.Module) -> str:
+    names = (name for name, module in model.named_modules() if module is part)
+    return clean_name(next(names, ""))
+
+
+def _some_values(weights: list[Tensor]) -> tuple[PendingSample, ...]:
+    """Values of some of the weights, to see whether they change."""
+    step = ceil_div(len(weights), _MOST_WEIGHTS)
+    with aside(weights[0].device.type):
+        return tuple(samples(weights[::step]))
+
+
 class FactRecorder:
     """Observes passes and optimizer steps; used on the training thread.
 
@@ -338,10 +350,7 @@ class FactRecorder:
             if self._live is None:
                 return
             self._parts = OutputRecorder(self._live)
-        named = self._selection.model.named_modules()
-        names = (name for name, module in named if module is part)
-        part_name = clean_name(next(names, ""))
-        self._parts.returned(output, part_name)
+        self._parts.returned(output, _name_of(part, self._selection.model))
 
     def backward_begins(self) -> None:
         """Called when a backward pass begins, before it changes any gradient."""
@@ -456,8 +465,8 @@ class FactRecorder:
         ran |= live.unread.keys()
         idle = self._gradients.watched.layers.keys() - ran
         # BatchNorm layers that count batches, and have counted none since the first step.
-        unchanged = _counted_batches(self._norms).items() & self._first_batches.items()
-        idle |= {layer for layer, _ in unchanged}
+        batches = _counted_batches(self._norms).items() & self._first_batches.items()
+        idle |= dict(batches).keys()
         own = [name for name in names if name.rpartition(".")[0] in idle]
         return _unchanged(own, self._gradients.trainable, self._first_versions)
 
@@ -478,11 +487,8 @@ class FactRecorder:
         if not is_same or not own or live.input_trains is not False:
             return None, ()
         is_held = self._membership.holds_any(trainable)
-        step = ceil_div(len(own), _MOST_WEIGHTS)
-        with aside(own[0].device.type):
-            weights = samples(own[::step])
         idle = Idle(0, 0, is_held, self._seen.is_cleared)
-        return idle, tuple(weights)
+        return idle, _some_values(own)
 
     def stepping(self, optimizer: Optimizer, own: Mapping[str, Tensor]) -> None:
         """Called before an optimizer updates parameters of the model, given by name."""
