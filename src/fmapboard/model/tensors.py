@@ -118,7 +118,8 @@ def tensors(value: Any) -> list[Tensor]:
         elif inside != "items":
             item = map(getattr, repeat(item), inside, repeat(None))
         inner = [*item]
-        due += inner[::-1]
+        if not _CONSTANTS.issuperset(map(type, inner)):
+            due += inner[::-1]
     return found
 
 
@@ -143,17 +144,18 @@ def named_tensors(value: Any, name: str = "") -> Iterator[tuple[str, Tensor]]:
 def map_tensors(value: Any, change: Callable[[Tensor], Any]) -> Any:
     """A copy of the structure with ``change`` applied to every tensor, in order.
 
-    Any other value is returned unchanged, and so is a frozen dataclass in which nothing changes.
+    Any other value is returned unchanged, and so are a tuple of constants and a frozen dataclass in
+    which nothing changes.
     """
     inside = _inside(type(value))
     if inside == "tensor":
         return change(value)
     if inside == "nothing":
         return value
-    items = [
-        item if type(item) in _CONSTANTS else map_tensors(item, change)
-        for item in _items(value, inside)
-    ]
+    own = [*_items(value, inside)]
+    if isinstance(value, tuple) and _CONSTANTS.issuperset(map(type, own)):
+        return value
+    items = [item if type(item) in _CONSTANTS else map_tensors(item, change) for item in own]
     return _rebuilt(value, inside, items)
 
 

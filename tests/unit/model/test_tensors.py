@@ -78,6 +78,13 @@ def test_what_a_layer_could_change_is_copied(value: Any) -> None:
     assert copied is not value
 
 
+def test_a_tuple_of_constants_is_not_copied() -> None:
+    names = ("conv1", 3, None)
+    found = map_tensors((names, torch.ones(2)), torch.neg)
+    assert found[0] is names
+    assert found[1].tolist() == [-1.0, -1.0]
+
+
 def test_tensors_are_found_in_order() -> None:
     first, second, third, fourth = torch.arange(4.0).unbind()
     tree = Tree("a", (Leaf(first), Leaf(None)), {"b": [second, {"c": (third,)}]})
