@@ -21,7 +21,6 @@ VIEWS: dict[str, dict[str, Any]] = {
     "one scale per row": {"run": "bad", "view": "overview", "sheet_scale": "row"},
     "findings": {"run": "bad", "view": "overview", "findings": "open"},
     "states": {"run": "bad", "view": "overview", "front": "states"},
-    "changes": {"run": "good", "view": "overview", "front": "states", "shade": "change"},
     "maps": MAPS,
     "a channel": {**MAPS, "channel": 1, "overlay": 60},
     "faults": {"run": "bad", "layer": "fmapboard/block.0", "channel": 1, "flagged": 1},

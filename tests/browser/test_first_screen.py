@@ -86,6 +86,7 @@ def test_a_fault_is_said_with_its_layer_and_step_and_seen_from_there_on(
     assert str(NAN_FROM) in person.see(".sheet-steps .onset").all_inner_texts()
     assert not person.see(".overview-head .about").is_visible()
     assert person.see(".states").inner_text().endswith("step: something found begins")
+    assert person.see(".states .onset").inner_text() == "bold"  # is seen without colours, too
     red, words = (person.see(f"{where} .onset") for where in (".sheet-steps", ".states"))
     assert red.first.evaluate(COLOUR) == words.evaluate(COLOUR) != "rgb(0, 0, 0)"
     names = person.see(".sheet-name b").all_inner_texts()

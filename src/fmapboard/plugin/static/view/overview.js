@@ -180,7 +180,7 @@ function Frames({ health, begins, isDifference }) {
       ${
         begins &&
         html`<li key="begins"><b
-        class="onset">red</b>${"\u00a0"}step: something found begins</li>`
+        class="onset">bold</b>${"\u00a0"}step: something found begins</li>`
       }
     </ul>
   `;
