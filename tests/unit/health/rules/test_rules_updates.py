@@ -6,7 +6,7 @@ import pytest
 from check_records import LAST, Rules, layer, record, updates
 
 from fmapboard.checks import NotRecorded
-from fmapboard.formats.training_facts import TrainingFacts
+from fmapboard.health.rules import UpdatesTooLargeCheck
 
 
 def test_a_warm_up_from_rate_zero_and_skipped_steps_are_silent() -> None:
@@ -24,4 +24,4 @@ def test_the_median_over_the_weights_decides_and_biases_do_not_count() -> None:
     scalars |= biases
     assert Rules("update_ratio")(record(scalars=scalars)) == []
     with pytest.raises(NotRecorded, match="update_ratio"):
-        Rules("update_ratio")(record(facts=[TrainingFacts()] * LAST))
+        list(UpdatesTooLargeCheck()(record()))
