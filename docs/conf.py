@@ -64,7 +64,7 @@ nitpick_ignore_regex = [
     ("py:.*", r"(Tensor|Optimizer|Path|Any|Callable|Mapping|Sequence|Iterator|Unpack|Literal)"),
     (
         "py:.*",
-        r"(Layers|Schedule|Predicate|Sides?|Aside|Twin|PassPolicy|Scale|Layout|TensorKind|Normalization|WhenFull|Checks|Changes|Arguments)",
+        r"(Layers|Schedule|Predicate|Sides?|Aside|Twin|PassPolicy|Scale|Layout|TensorKind|Unit|Normalization|WhenFull|Checks|Changes|Arguments)",
     ),
     (
         "py:.*",
@@ -100,7 +100,14 @@ CONTENTS = {
             "report",
             "what_is_written",
         ],
-        "Integrate": ["frameworks", "setups", "trackers", "log_directories", "recipes"],
+        "Integrate": [
+            "frameworks",
+            "transformers",
+            "setups",
+            "trackers",
+            "log_directories",
+            "recipes",
+        ],
         "Understand": ["costs", "how_we_know", "how_it_works", "hooks"],
         "Extend": ["extending", "reference/index", "contributing"],
     },

@@ -153,10 +153,10 @@ def test_the_likeliest_partner_is_the_default_and_swapped_when_it_becomes_the_ma
 def test_a_picture_of_an_earlier_step_than_the_slider_says_so(
     compared: str, visit: Callable[..., Person]
 ) -> None:
-    person = open_compared(visit, compared, run="batches", role="kernels", step=10)
-    assert person.see(".step").text_content() == "10"
-    assert headings(person) == ["batches · step 0 · Kernels"]
-    assert notes(person) == ["The slider is at step 10; this picture is of step 0."]
+    person = open_compared(visit, compared, run="late", role="kernels", step=14)
+    assert person.see(".step").text_content() == "14"
+    assert headings(person) == ["late · step 4 · Kernels"]
+    assert notes(person) == ["The slider is at step 14; this picture is of step 4."]
 
 
 def test_update_ratios_of_0_are_marked_on_their_logarithmic_axis(

@@ -47,7 +47,7 @@ def compared_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("compared")
     same, other = [IMAGES] * 3, [IMAGES.roll(k, 0) for k in range(3)]
     log(root / "batches", [0, 10, 20], other, samples=2)
-    log(root / "late", [4, 14], other[:2], samples=2, gain=2.0)
+    log(root / "late", [4, 14], other[:2], samples=2, gain=2.0, kernels=10)
     log(root / "probed", [0, 10, 20], other, probe=IMAGES[:1])
     log(root / "wide", [0, 10, 20], same, samples=2, wide=True, activation_gradients=True)
     return root

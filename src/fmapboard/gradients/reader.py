@@ -271,15 +271,15 @@ class GradientReader:
         parameters are sharded: every rank must call it.
         """
         norms = NO_NORMS
+        changes: tuple[PendingChanges, ...] = ()
         with self._guard("gradients"):
+            changes = self._updates.outside.closes()
             if self.stepped:
                 self._read_what_no_optimizer_holds()
             elif self.read_after_backward and self.membership.holds_any(self.trainable):
                 self._forget_backward()  # an optimizer that has not stepped: gradients accumulate
+        with self._guard("gradients"):  # on its own: what fails on one rank comes before
             norms = self._norms.pending(self._sharded)
-        changes: tuple[PendingChanges, ...] = ()
-        with self._guard("update ratios"):
-            changes = self._updates.outside.closes()
         names = [name for name in self.names.values() if name in self._read_names]
         return PendingParameters(
             tuple(names),

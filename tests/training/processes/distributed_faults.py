@@ -56,7 +56,7 @@ FAULTS: dict[str, list[tuple[Any, str]]] = {
     "one gradient": [(norms, "dense")],
     "sent norms": [(ShardedNames, "_sent")],
     "samples": [(gradients, "sample_parameters")],
-    "one layer's kernels": [(weights, "groups_of")],
+    "one layer's kernels": [(weights, "_kernels")],
     "kernels": [(weights, "LayerCall")],
     "before the probe": [(probe, "ActivationCollector")],
     "beside the probe": [(side_pass, "own_pass")],

@@ -62,6 +62,7 @@ def test_what_is_known_of_a_layer_is_sent_among_the_fields_of_its_answer() -> No
         "label": "a.call2", "layer": "a", "type": "ReLU", "kernel_shape": None, "call": 2,
         "position": 5, "channels": 3, "values": 4, "drawn": 0, "samples": 1, "roles": [],
         "activation": None, "transposed_stride": None, "followed_by": [], "step": 7,
+        "shape": "", "unit": "channel",
     }  # fmt: skip
 
 

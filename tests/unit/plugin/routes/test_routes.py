@@ -53,6 +53,7 @@ def test_a_layer_is_listed_with_its_shape_its_steps_and_its_roles(tab: Tab) -> N
         "key": "fmapboard/0", "name": "", "layer": "0", "label": "0", "call": 1, "type": "Conv2d",
         "kernel_shape": [5, 1, 1, 1], "position": 0, "channels": 5, "values": 12,
         "drawn": 5, "samples": 2, "transposed_stride": None, "followed_by": [],
+        "shape": "", "unit": "channel",
         "roles": ["feature_maps", "inputs", "gradients_of_maps", "kernels"],
         "steps": [0, 10, 20], "steps_written": 3, "error": None,
     }  # fmt: skip
