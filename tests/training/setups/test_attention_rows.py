@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from fmapboard.capture import attention
 from fmapboard.capture.attention import PEAK_ROWS, ROWS, AttentionRows
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.passes import CaptureListener, Side
@@ -20,6 +21,12 @@ pytestmark = pytest.mark.slow
 
 IMAGES = (2, 3, 32, 32)
 TOLERANCE = 1e-6
+
+
+@pytest.fixture(autouse=True)
+def as_in_a_process_without_torch_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once other tests have used it, attention is not read: torch.compile guards on modes."""
+    monkeypatch.setattr(attention, "is_compile_used", bool)
 
 
 @dataclass
