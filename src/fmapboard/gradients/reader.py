@@ -273,11 +273,11 @@ class GradientReader:
         norms = NO_NORMS
         changes: tuple[PendingChanges, ...] = ()
         with self._guard("gradients"):
-            changes = self._updates.outside.closes()
             if self.stepped:
                 self._read_what_no_optimizer_holds()
             elif self.read_after_backward and self.membership.holds_any(self.trainable):
                 self._forget_backward()  # an optimizer that has not stepped: gradients accumulate
+            changes = self._updates.outside.closes()
         with self._guard("gradients"):  # on its own: what fails on one rank comes before
             norms = self._norms.pending(self._sharded)
         names = [name for name in self.names.values() if name in self._read_names]

@@ -14,7 +14,7 @@ from fmapboard.formats.checks import LargestUpdate
 from fmapboard.formats.tab_records import Floats
 from fmapboard.formats.training_facts import OutputFacts, TrainingFacts
 from fmapboard.health import thresholds
-from fmapboard.health.layer_findings import LEAST_VALUES, DeadLayer, Spell, dead_layers
+from fmapboard.health.layer_findings import LEAST_VALUES, DeadLayer, dead_layers
 from fmapboard.health.record import NotRecorded, RunRecord, Series, Steps
 from fmapboard.health.states import ROUNDING
 from fmapboard.health.table import HealthRow, HealthTable, is_normalized
@@ -577,7 +577,7 @@ class Evidence(UpdateEvidence):
         learns = self.falls()
         layers = []
         for layer in dead_layers(table):
-            since = since_share(table, layer.spell, share)
+            since = since_share(table, layer.spell.row, share, layer.spell.since)
             least = share_at_start
             if since > table.steps[0] and not learns:
                 least = share
@@ -796,10 +796,16 @@ def stretches(table: HealthTable, stds: Sequence[float]) -> list[list[tuple[Heal
     return [part for part in parts if len(part) >= least and part[0][1] > 0]
 
 
-def since_share(table: HealthTable, spell: Spell, least: float) -> int:
-    """First of the consecutive last steps at which this share of a layer's channels is dead."""
-    since = spell.since
-    shares = table.columns["dead"][:, spell.row].tolist()
+def since_share(table: HealthTable, row: int, least: float, since: int) -> int:
+    """First of the consecutive last steps at which this share of a layer's channels is dead.
+
+    Args:
+        table: the layers.
+        row: index of the layer.
+        least: the share, 0 to 1.
+        since: what is returned if it is so at none of them.
+    """
+    shares = table.columns["dead"][:, row].tolist()
     for step, share in zip(reversed(table.steps), reversed(shares), strict=True):
         if share < least - ROUNDING:
             break

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fmapboard.health import thresholds
-from fmapboard.health.evidence import Evidence
+from fmapboard.health.evidence import Evidence, since_share
 from fmapboard.health.finding import Finding
 from fmapboard.health.rule import Rule
 from fmapboard.health.states import ROUNDING
@@ -44,7 +44,7 @@ class DeadExpertsCheck(Rule):
         row = table.rows[first]
         share = self._dead(table, first)
         count = round(share * row.facts.channels)
-        since = _since(table, first, share)
+        since = since_share(table, first, share, table.steps[-1])
         get = "gets" if count == 1 else "get"
         more = ""
         if len(dead) > 1:
@@ -71,14 +71,3 @@ class DeadExpertsCheck(Rule):
             return 0.0
         lasting = float(table.columns["dead_lasting"][-1, index])
         return lasting if lasting > ROUNDING else 0.0
-
-
-def _since(table: HealthTable, index: int, share: float) -> int:
-    """First of the newest steps in a row at which at least this share of the experts is dead."""
-    since = table.steps[-1]
-    shares = table.columns["dead"][:, index].tolist()
-    for step, dead in zip(reversed(table.steps), reversed(shares), strict=True):
-        if not dead >= share - ROUNDING:
-            break
-        since = step
-    return since
