@@ -24,7 +24,7 @@ ROW = 2048
 """Weights drawn of each row of a weight with two axes: browsers limit the width of a picture."""
 
 _known: WeakTable[nn.Module, tuple[KernelShape, int]] = WeakTable()
-"""Convolution -> shape of its kernels and number of groups, which stay as they are."""
+"""Convolution -> shape of its kernels and number of groups, for as long as its weight has that shape."""
 _to_float = methodcaller("to", dtype=torch.float32, memory_format=torch.contiguous_format)
 
 
@@ -112,7 +112,8 @@ def _kernels(
 ) -> PendingKernels | None:
     """The part of a convolution's weight that is drawn, not copied yet; None for other modules."""
     known = _known.get(module)
-    if known is None:
+    own = module._parameters.get("weight")
+    if known is None or (own is not None and tuple(own.shape) != known[0]):
         shape = kernel_shape(module)
         if shape is None or any(map(is_lazy, module.parameters())):
             return None

@@ -239,8 +239,13 @@ class LayerCalls:
         key = (name, call, side)
         known = self._known.get(key)
         if known is not None:
+            weight = own._parameters.get("weight")
+            shape = known.kernel_shape
+            is_reshaped = False
+            if shape is not None and weight is not None:
+                is_reshaped = tuple(weight.shape) != shape
             is_same = known.position == position and known.received == received
-            if is_same:
+            if is_same and not is_reshaped:
                 return known
         kind = type(module).__name__
         stride = None

@@ -87,8 +87,26 @@ class _Network:
         self.named = named
         self._linears_in: dict[str, list[_Linear]] = {}
         self._parents = set[str]()
-        last = ""
+        self._find_linears()
+        self._lists: dict[str, str] = {}  # name of a list whose elements share a class -> the first
         for name, module in named.items():
+            children = list(module.children())
+            if isinstance(module, _LISTS) and children and _share_class(children):
+                self._lists[name] = _joined(name, next(iter(module._modules)))
+        self._experts: dict[str, int] = {}  # name of a list of experts, or of a module -> how many
+        for name, module in named.items():
+            is_list = name in self._lists and self._is_of_experts(name)
+            count = len(module._modules) if is_list else _joined_experts(module)
+            if count > 1:
+                self._experts[name] = count
+        self._attention = [name for name in self._parents if self._is_attention(name)]
+        multihead = [n for n, module in named.items() if isinstance(module, nn.MultiheadAttention)]
+        self._attention += multihead
+
+    def _find_linears(self) -> None:
+        """List the linear layers inside each module."""
+        last = ""
+        for name, module in self.named.items():
             widths = _widths(module)
             # Adapters keep small linear layers inside of the one that they adapt.
             if widths is None or (last and _is_inside(name, last)):
@@ -98,19 +116,6 @@ class _Network:
             self._parents.add(name.rpartition(".")[0])
             for outer in _around(name):
                 self._linears_in.setdefault(outer, []).append(linear)
-        self._lists: dict[str, str] = {}  # name of a list whose elements share a class -> the first
-        for name, module in named.items():
-            children = list(module.children())
-            if isinstance(module, _LISTS) and children and _share_class(children):
-                self._lists[name] = _joined(name, next(iter(module._modules)))
-        self._experts: dict[str, int] = {}  # name of a list of experts, or of a module -> how many
-        for name, module in named.items():
-            count = len(module._modules) if name in self._lists and self._is_of_experts(name) else 0
-            self._experts[name] = count or _joined_experts(module)
-        self._experts = {name: count for name, count in self._experts.items() if count > 1}
-        self._attention = [name for name in self._parents if self._is_attention(name)]
-        multihead = [n for n, module in named.items() if isinstance(module, nn.MultiheadAttention)]
-        self._attention += multihead
 
     def blocks(self) -> list[str]:
         """Names of the blocks; those with attention or, if there are none, those with an MLP."""

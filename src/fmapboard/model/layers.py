@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -15,7 +15,7 @@ from torch import nn
 
 from fmapboard.errors import ConfigurationError, LayerNotFound, NoConvolution, closest, log
 from fmapboard.interrupts import WeakTable
-from fmapboard.model.blocks import find_blocks
+from fmapboard.model.blocks import Blocks, find_blocks
 from fmapboard.model.given import check_model, check_no_modules
 from fmapboard.model.kernel_shapes import CONVOLUTIONS, by_kernel_shape, is_convolution, log_unused
 from fmapboard.records import KernelShape
@@ -119,45 +119,7 @@ def select(
     """
     check_model(model)
     check_no_modules(model, layers)
-    own = _Capturable(model, has_taps)
-    named = own.named
-    if layers is None:
-        return own.default()
-    if isinstance(layers, bool):
-        layers = [layers]  # no index
-    if callable(layers) and not isinstance(layers, type):
-        kept = {name: module for name, module in named.items() if layers(name, module)}
-        nothing = (
-            f"the predicate layers={layers!r} accepts none of the {len(named)} modules{own.hint}; "
-            "it is called with the name and the module, and fmapboard.layers(model) lists both"
-        )
-    else:
-        choices = [layers] if isinstance(layers, _SINGLE) else _listed(layers)
-        chosen = _chosen(own, choices)
-        kept = {name: module for name, module in named.items() if name in chosen}
-        nothing = (
-            f"layers={layers!r} selects no layer: every matching layer is excluded by a '!' "
-            "pattern; leave out a pattern with '!', or make it narrower"
-        )
-    if not kept and not has_taps():
-        raise LayerNotFound(nothing)
-    return kept
-
-
-def _chosen(own: _Capturable, choices: list[Any]) -> set[str]:
-    """Names of the layers that a list of choices selects, without those it excludes."""
-    chosen = set[str]()
-    excluded = list[str]()
-    for choice in choices:
-        if isinstance(choice, str) and choice.startswith("!"):
-            excluded.append(choice[1:])
-        else:
-            chosen |= own.matching(choice)
-    if len(excluded) == len(choices):
-        chosen = set(own.default())
-    for glob in excluded:
-        chosen = {name for name in chosen if not fnmatchcase(name, glob)}
-    return chosen
+    return _Capturable(model, has_taps).select(layers)
 
 
 def followers(model: nn.Module) -> dict[str, tuple[str, ...]]:
@@ -213,17 +175,25 @@ class WatchedLayers:
         self.model = unwrap(model)
         self._chosen = chosen
         self._has_taps = has_taps
-        self._watch(select(self.model, chosen, has_taps=has_taps), also)
+        check_model(self.model)
+        check_no_modules(self.model, chosen)
+        own = self._capturable()
+        self._watch(own, own.select(chosen), also)
 
-    def _watch(self, layers: dict[str, nn.Module], also: Mapping[str, nn.Module]) -> None:
+    def _capturable(self) -> _Capturable:
+        return _Capturable(self.model, self._has_taps)
+
+    def _watch(
+        self, own: _Capturable, layers: dict[str, nn.Module], also: Mapping[str, nn.Module]
+    ) -> None:
         self.layers = layers
         self.numbers_only = {name: module for name, module in also.items() if name not in layers}
-        own = {*layers.values(), *also.values()}
+        followed = {*layers.values(), *also.values()}
         named = self.model.named_modules()
-        self._followed = {name: module for name, module in named if module in own}
+        self._followed = {name: module for name, module in named if module in followed}
         self._own: frozenset[str] | None = None
         self.followed_by = followers(self.model)
-        self.parts = find_blocks(named_layers(self.model)).parts
+        self.parts = own.blocks.parts
 
     def select_again(self, also: Mapping[str, nn.Module] | None = None) -> None:
         """Select the layers again, after ``kernel_shapes.refuse`` or a replacement.
@@ -233,14 +203,15 @@ class WatchedLayers:
         Args:
             also: the further layers; None for the same ones.
         """
+        own = self._capturable()
         try:
-            layers = select(self.model, self._chosen, has_taps=self._has_taps)
+            layers = own.select(self._chosen)
         except ConfigurationError:
             present = set(self.model.modules())
             layers = {name: module for name, module in self.layers.items() if module in present}
         if also is None:
             also = self.numbers_only
-        self._watch(layers, also)
+        self._watch(own, layers, also)
 
     def follow_replacements(
         self, also: Callable[[nn.Module], dict[str, nn.Module]]
@@ -367,18 +338,70 @@ class _Capturable:
             if note is not None:
                 self.hint += f"; {note}"
 
-    def default(self) -> dict[str, nn.Module]:
-        """Every convolution and the parts of blocks; see ``Layers`` for models without any."""
-        root = self._root
+    def select(self, layers: Layers) -> dict[str, nn.Module]:
+        """The selected layers, as the function ``select`` returns them."""
+        if layers is None:
+            return self.default()
+        named = self.named
+        if isinstance(layers, bool):
+            layers = [layers]  # no index
+        if callable(layers) and not isinstance(layers, type):
+            kept = {name: module for name, module in named.items() if layers(name, module)}
+            nothing = (
+                f"the predicate layers={layers!r} accepts none of the {len(named)} modules"
+                f"{self.hint}; it is called with the name and the module, and "
+                "fmapboard.layers(model) lists both"
+            )
+        else:
+            choices = [layers] if isinstance(layers, _SINGLE) else _listed(layers)
+            chosen = self._chosen(choices)
+            kept = {name: module for name, module in named.items() if name in chosen}
+            nothing = (
+                f"layers={layers!r} selects no layer: every matching layer is excluded by a '!' "
+                "pattern; leave out a pattern with '!', or make it narrower"
+            )
+        if not kept and not self._has_taps():
+            raise LayerNotFound(nothing)
+        return kept
+
+    def _chosen(self, choices: list[Any]) -> set[str]:
+        """Names of the layers that a list of choices selects, without those it excludes."""
+        chosen = set[str]()
+        excluded = list[str]()
+        for choice in choices:
+            if isinstance(choice, str) and choice.startswith("!"):
+                excluded.append(choice[1:])
+            else:
+                chosen |= self._matching(choice)
+        if len(excluded) == len(choices):
+            chosen = set(self.default())
+        for glob in excluded:
+            chosen = {name for name in chosen if not fnmatchcase(name, glob)}
+        return chosen
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        """Its blocks."""
+        return find_blocks(self._plain)
+
+    @cached_property
+    def _plain(self) -> dict[str, nn.Module]:
+        """The layers without the modules of parametrizations."""
         plain = dict[str, nn.Module]()
         for name, module in self.named.items():
             if "parametrizations" not in name.split("."):
                 plain[name] = module
+        return plain
+
+    def default(self) -> dict[str, nn.Module]:
+        """Every convolution and the parts of blocks; see ``Layers`` for models without any."""
+        root = self._root
+        plain = self._plain
         is_first = not _logged.get(root)
         _logged[root] = True
         if is_first:
             log_unused(plain)
-        blocks = find_blocks(plain)
+        blocks = self.blocks
         convolutions = {name for name, module in plain.items() if is_convolution(module)}
         if convolutions:
             return {n: m for n, m in plain.items() if n in convolutions or n in blocks.parts}
@@ -436,7 +459,7 @@ class _Capturable:
             kind, what, len(found), _types(found), self.hint,
         )  # fmt: skip
 
-    def matching(self, choice: str | re.Pattern[str] | type | int | slice) -> set[str]:
+    def _matching(self, choice: str | re.Pattern[str] | type | int | slice) -> set[str]:
         """Names of what a choice selects: of a pattern's matches the convolutions."""
         if isinstance(choice, type):
             return self._of_type(choice)

@@ -314,6 +314,22 @@ def test_a_layer_that_is_replaced_after_watch_is_followed(
     )
 
 
+def test_a_weight_that_is_replaced_by_one_of_another_shape_is_followed() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.AdaptiveAvgPool2d(1))
+    kept = MemoryWriter()
+    with fmapboard.watch(model, writer=kept, every=1, kernels=1) as board:
+        for number in range(2):
+            if number == 1:  # as pruning does
+                model[0].out_channels = 4
+                model[0].weight = nn.Parameter(model[0].weight[:4].detach())
+                model[0].bias = nn.Parameter(model[0].bias[:4].detach())
+            with board.step(number):
+                model(torch.rand(2, 3, 8, 8))
+    assert {"feature_maps_8x3x3x3/0", "kernels_8x3x3x3/0"} <= tags(kept.steps[0])
+    assert {"feature_maps_4x3x3x3/0", "kernels_4x3x3x3/0"} <= tags(kept.steps[1])
+    assert "feature_maps_8x3x3x3/0" not in tags(kept.steps[1])
+
+
 def test_without_update_ratios_every_other_scalar_is_logged() -> None:
     def scalars(**options: bool) -> dict[str, float]:
         torch.manual_seed(0)

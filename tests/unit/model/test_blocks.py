@@ -5,6 +5,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from fmapboard.model import blocks, layers
 from fmapboard.model.blocks import find_blocks
 from fmapboard.model.layers import WatchedLayers, select
 
@@ -225,3 +226,19 @@ def test_watched_layers_know_what_their_parts_are():
     watched = WatchedLayers(nn.Sequential(nn.Conv2d(3, 32, 4, 4), model))
 
     assert watched.parts["1.0.mixer"] == ("Attention 4×8", "feature", 32, 0, 4)
+
+
+def test_blocks_are_found_once_per_selection(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+
+    def counted(named: dict[str, nn.Module]) -> blocks.Blocks:
+        found.append(named)
+        return find_blocks(named)
+
+    monkeypatch.setattr(layers, "find_blocks", counted)
+    layer = nn.TransformerEncoderLayer(32, 4, dim_feedforward=64, batch_first=True)
+    watched = WatchedLayers(nn.TransformerEncoder(layer, 2))
+    assert len(found) == 1
+    assert watched.parts["layers.0"].shape == "Block 32"
+    watched.select_again()
+    assert len(found) == 2
