@@ -24,7 +24,7 @@ ROW = 2048
 """Weights drawn of each row of a weight with two axes: browsers limit the width of a picture."""
 
 _known: WeakTable[nn.Module, tuple[KernelShape, int]] = WeakTable()
-"""Convolution -> shape of its kernels and number of groups, for as long as its weight has that shape."""
+"""Convolution -> shape of its kernels, for as long as its weight has it, and number of groups."""
 _to_float = methodcaller("to", dtype=torch.float32, memory_format=torch.contiguous_format)
 
 

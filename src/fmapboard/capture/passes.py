@@ -239,13 +239,11 @@ class LayerCalls:
         key = (name, call, side)
         known = self._known.get(key)
         if known is not None:
-            weight = own._parameters.get("weight")
-            shape = known.kernel_shape
-            is_reshaped = False
-            if shape is not None and weight is not None:
-                is_reshaped = tuple(weight.shape) != shape
             is_same = known.position == position and known.received == received
-            if is_same and not is_reshaped:
+            weight = own._parameters.get("weight")
+            if weight is not None and known.kernel_shape is not None:
+                is_same = is_same and tuple(weight.shape) == known.kernel_shape
+            if is_same:
                 return known
         kind = type(module).__name__
         stride = None
