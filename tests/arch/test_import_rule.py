@@ -19,7 +19,7 @@ PACKAGE = ROOT / "src" / "fmapboard"
 ORDER = [
     *("__main__", "cli", "integrations"),
     *("logger", "imaging", "report", "model_comparison", "top_patches", "checks"),
-    *("image_passes", "interventions", "extraction", "notebook", "demo"),
+    *("image_passes", "interventions", "extraction", "notebook", "demo", "rehearsal"),
     *("session", "gradients", "capture", "writers", "measure", "summary", "options"),
     *("model", "render", "health", "runs", "records", "formats", "schedule", "printing", "errors"),
     *("interrupts", "arithmetic"),

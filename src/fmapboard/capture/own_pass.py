@@ -32,7 +32,7 @@ class own_pass:  # lower case: a context manager that is used like a function
     back; nothing here waits for a device. Weights that are cast inside stay out of the user's
     autocast cache: up to torch 2.7, a cast made without a graph would be reused there, and the
     weight would get no gradient. Compiled code runs uncompiled, so that hooks are called. A
-    parameter whose ``.data`` the pass has replaced gets it back.
+    shared parameter whose ``.data`` the pass has replaced gets it back.
 
     A collective is refused before anything is sent: the other ranks do not run this pass, and the
     message would be taken for one of theirs.
@@ -56,7 +56,8 @@ class own_pass:  # lower case: a context manager that is used like a function
         for name, parameter in self._model.named_parameters():
             if type(parameter) not in PLAIN:
                 continue
-            self._data.append((parameter, parameter.data))
+            if twin.shares_parameters:
+                self._data.append((parameter, parameter.data))
             if keeps_parameters:
                 memory = parameter.untyped_storage()
                 written[memory._cdata] = name

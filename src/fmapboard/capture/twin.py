@@ -1,4 +1,4 @@
-"""``Twin``: a copy of a model for fmapboard's own passes; its parameters are the model's own.
+"""``Twin``: a copy of a model for fmapboard's own passes; its parameters may be the model's own.
 
 All else that the modules hold is copied: buffers, random generators, counters, queues, nested
 containers. So a pass of the copy leaves the model as it was, and nothing has to be restored.
@@ -23,6 +23,7 @@ from fmapboard.capture.layer_hook import LayerHook, record_alike
 from fmapboard.capture.module_calls import ORIGINAL, FallbackHook
 from fmapboard.errors import ConfigurationError, first_line
 from fmapboard.interrupts import raise_interrupt
+from fmapboard.model.distributed import PLAIN
 from fmapboard.model.kernel_shapes import names_in
 from fmapboard.model.layers import unwrap
 from fmapboard.model.tensors import tensors
@@ -48,7 +49,7 @@ class NoTwin(ConfigurationError):
 
 
 class Twin:
-    """A copy of a model whose parameters are shared and whose other state is copied.
+    """A copy of a model whose parameters are shared or copied and whose other state is copied.
 
     Parts that torch.compile, DataParallel or DistributedDataParallel wrap are copied without the
     wrapper, and lazy parameters are copied. Hooks are those of the model, called with modules of
@@ -56,25 +57,52 @@ class Twin:
 
     Args:
         model: any module; wrappers are removed.
+        shares_parameters: False to copy them, for a twin that is trained.
 
     Attributes:
         module: the copy.
+        shares_parameters: as given.
 
     Raises:
         NoTwin: something cannot be copied, or a function that the model holds refers to the model,
             and would change that instead of the copy.
     """
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, *, shares_parameters: bool = True) -> None:
+        self.shares_parameters = shares_parameters
         self._memo: dict[int, Any] = {}
         self._originals: dict[int, nn.Module] = {}
         self._clones: dict[int, Tensor] = {}
+        self.module = self.add(model)
+
+    def add(self, model: nn.Module) -> nn.Module:
+        """The copy of a further module, which may share modules and parameters with the model.
+
+        Raises:
+            NoTwin: as for the model.
+        """
+        known = len(self._originals)
         with torch.inference_mode(False):  # copies that may be part of a graph
-            self.module = self._empty_copy(model)
-            for module in self._originals.values():
+            own = self._empty_copy(model)
+            added = list(self._originals.values())[known:]
+            for module in added:
                 self._share(module)
-            for module in self._originals.values():
+            for module in added:
                 self._fill(module)
+        return own
+
+    def copied(self, value: Any, what: str) -> Any:
+        """A deep copy, in which the twin's modules and parameters stand for those of the model.
+
+        Args:
+            value: what refers to the model, such as the state of an optimizer.
+            what: its name, for the error.
+
+        Raises:
+            NoTwin: it cannot be copied.
+        """
+        with torch.inference_mode(False):
+            return self._copied(value, what)
 
     def layers(self, layers: Mapping[str, nn.Module]) -> dict[str, nn.Module]:
         """The copies of those modules that are part of the model, by the same names."""
@@ -117,18 +145,31 @@ class Twin:
                 for parameter in value.values():
                     if parameter is None or is_lazy(parameter):
                         continue
-                    self._memo[id(parameter)] = parameter
+                    self._memo[id(parameter)] = self._parameter(parameter, kind)
             elif name != "_modules" and type(value) not in _CONSTANTS:
-                self._share_tensors(value)
+                self._share_tensors(value, kind)
 
-    def _share_tensors(self, value: Any) -> None:
+    def _parameter(self, parameter: nn.Parameter, kind: str) -> Any:
+        """The parameter itself, or the twin's copy of it, which has no gradient."""
+        known = self._memo.get(id(parameter))
+        if self.shares_parameters or known is not None:
+            return parameter if known is None else known
+        if type(parameter) not in PLAIN:
+            return self._copied(parameter, f"a parameter of {kind}")
+        data = parameter.detach()
+        data = self._clone(data) if self._is_cloned(data) else data.clone()
+        own = nn.Parameter(data, requires_grad=parameter.requires_grad)
+        vars(own).update(vars(parameter))
+        return own
+
+    def _share_tensors(self, value: Any, kind: str) -> None:
         memo = self._memo
         for tensor in tensors(value):
             number = id(tensor)
             if isinstance(tensor, UninitializedBuffer):  # which deepcopy refuses
                 memo[number] = _uninitialized(tensor)
             elif isinstance(tensor, nn.Parameter) and not is_lazy(tensor):
-                memo[number] = tensor  # in a list
+                memo[number] = self._parameter(tensor, kind)  # in a list
             elif number not in memo and self._is_cloned(tensor):
                 memo[number] = self._clone(tensor)
 

@@ -1,0 +1,185 @@
+"""``TrainingCopy``: a copy of a model and its optimizer that can be trained and changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import isfinite
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim.optimizer import Optimizer
+
+from fmapboard.capture.own_pass import own_pass
+from fmapboard.capture.side_pass import copied_values
+from fmapboard.capture.twin import NoTwin, Twin
+from fmapboard.errors import ConfigurationError, first_line
+from fmapboard.gradients.loss_scale import check_scaler
+from fmapboard.gradients.optimizers import unwrapped
+from fmapboard.interrupts import raise_interrupt
+from fmapboard.model.distributed import are_flattened, is_sharded
+
+StepLoss = Callable[[nn.Module, Any], Tensor]
+"""Runs the model that it is given on a batch and returns the loss, one number."""
+
+
+def never(losses: Sequence[float]) -> bool:
+    """Never end a training early."""
+    return False
+
+
+class TrainingCopy:
+    """A copy of a model, its optimizer and its gradient scaler, in the state that they are in now.
+
+    Nothing that happens to the copy reaches the caller's objects: parameters, buffers, gradients,
+    optimizer state, random generators, hooks, or the batches. Hooks of the modules are copied as
+    ``Twin`` describes; hooks of the optimizer and of parameters are left out, and so is a
+    learning-rate scheduler. Compiled modules run uncompiled. DistributedDataParallel is removed:
+    this process trains alone, and a collective is refused before anything is sent.
+
+    Args:
+        model: any module.
+        optimizer: a torch optimizer, or what wraps one.
+        scaler: the ``GradScaler`` of the training, if it uses one.
+
+    Attributes:
+        model: the copy, which may be changed before it is trained.
+        optimizer: that of the copy.
+        scaler: that of the copy; None without one.
+
+    Raises:
+        NoTwin: something cannot be copied; the message says what.
+        ConfigurationError: ``optimizer`` is no optimizer, or ``scaler`` no GradScaler.
+
+    Example:
+        >>> model = nn.Linear(2, 1)
+        >>> copied = TrainingCopy(model, torch.optim.SGD(model.parameters(), lr=0.1))
+        >>> batch = torch.ones(4, 2), torch.ones(4, 1)
+        >>> def loss(model, batch):
+        ...     return (model(batch[0]) - batch[1]).square().mean()
+        >>> losses = copied.train([batch], loss, steps=20)
+        >>> losses[-1] < losses[0]
+        True
+    """
+
+    def __init__(self, model: nn.Module, optimizer: Any, *, scaler: Any = None) -> None:
+        found = unwrapped(optimizer)
+        check_scaler(scaler)
+        if is_sharded(model) or are_flattened(model):
+            raise NoTwin("its parameters are sharded over ranks, and one rank cannot train alone")
+        self._twin = Twin(model, shares_parameters=False)
+        self.model = self._twin.module
+        self.optimizer = _copied_optimizer(found, self._twin)
+        self.scaler = _copied_scaler(scaler)
+
+    def train(
+        self,
+        batches: Sequence[Any],
+        loss: StepLoss,
+        steps: int,
+        *,
+        clears_gradients: bool = True,
+        until: Callable[[Sequence[float]], bool] = never,
+    ) -> list[float]:
+        """Train the copy, under the autocast of the caller.
+
+        Each module is in the mode that it is in, and random numbers continue from where the
+        caller's generators are now: two copies of the same state draw the same ones.
+
+        Args:
+            batches: used one after the other, and again from the first one. They are copied first.
+            loss: called with ``model`` and a batch. If it is a module, or a method of one, a copy
+                of it is called.
+            steps: how many, unless the loss is not finite, which ends the training.
+            clears_gradients: False to add the gradients of each step to those before.
+            until: called after each step with the losses so far; True ends the training.
+
+        Returns:
+            The loss of each step, before its update.
+
+        Raises:
+            NoTwin: the training needs other processes.
+        """
+        own_loss = self._own_loss(loss)
+        losses: list[float] = []
+        with own_pass(self._twin), torch.inference_mode(False), torch.enable_grad():
+            for step in range(steps):
+                batch = copied_values(batches[step % len(batches)])
+                value = self._step(batch, own_loss, clears_gradients=clears_gradients)
+                losses.append(value)
+                if not isfinite(value) or until(losses):
+                    break
+        return losses
+
+    def _own_loss(self, loss: StepLoss) -> StepLoss:
+        if isinstance(loss, nn.Module):
+            return self._twin.add(loss)
+        owner = getattr(loss, "__self__", None)
+        if isinstance(owner, nn.Module):
+            own: StepLoss = getattr(self._twin.add(owner), loss.__name__)
+            return own
+        return loss
+
+    def _step(self, batch: Any, loss: StepLoss, *, clears_gradients: bool) -> float:
+        """Train one step.
+
+        Returns:
+            The loss before the update.
+        """
+        values: list[float] = []
+
+        def closure() -> Tensor:
+            if clears_gradients:
+                self.model.zero_grad(set_to_none=True)
+                self.optimizer.zero_grad(set_to_none=True)
+            found = loss(self.model, batch)
+            values.append(float(found.detach()))
+            if self.scaler is None:
+                found.backward()  # type: ignore[no-untyped-call]  # torch has no types here
+            else:
+                self.scaler.scale(found).backward()
+            return found
+
+        if isinstance(self.optimizer, torch.optim.LBFGS):
+            self.optimizer.step(closure)  # type: ignore[no-untyped-call]  # torch has no types here
+            return values[0]
+        closure()
+        if self.scaler is None:
+            self.optimizer.step()
+        else:
+            self.scaler.step(self.optimizer)
+            self.scaler.update()
+        return values[0]
+
+
+def _copied_optimizer(optimizer: Optimizer, twin: Twin) -> Optimizer:
+    """A copy whose parameters are those of the twin, without hooks.
+
+    Raises:
+        NoTwin: it cannot be copied.
+    """
+    kind = type(optimizer)
+    state: dict[str, Any] = {}
+    for name, value in vars(optimizer).items():
+        if "_hooks" in name or name == "step":  # which schedulers put in place of the method
+            continue
+        state[name] = twin.copied(value, f"{kind.__name__}.{name}")
+    own = kind.__new__(kind)
+    try:
+        own.__setstate__(state)
+    except Exception as error:
+        raise_interrupt(error)
+        raise NoTwin(f"{kind.__name__} cannot be copied ({first_line(error)})") from error
+    return own
+
+
+def _copied_scaler(scaler: Any) -> Any:
+    if scaler is None:
+        return None
+    if not isinstance(scaler, torch.amp.GradScaler):
+        raise ConfigurationError(
+            f"scaler={type(scaler).__name__}: expected a torch.amp.GradScaler for a training copy"
+        )
+    own = torch.amp.GradScaler(scaler._device, enabled=scaler.is_enabled())
+    own.load_state_dict(scaler.state_dict())
+    return own
