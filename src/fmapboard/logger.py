@@ -451,6 +451,8 @@ def watch(
             ``"layer"``, or ``"locked"`` to each channel's range at the first logged step.
         colormap: ``"grey"``, ``"viridis"``, ``"magma"`` or the zero-centered ``"signed"``.
         class_names: names of the classes, written below the images with the highest loss.
+        tokens: names the tokens of texts, below rows of attention: a tokenizer of transformers, or
+            a function from a list of ids to their names.
         when_full: if steps are logged faster than written, ``"wait"`` blocks the training thread;
             ``"drop_oldest"`` drops queued steps, counted in ``dropped_steps``.
         checks: say what is wrong; False or ``{"dead": False}`` for less, ``[MyCheck()]`` for more.

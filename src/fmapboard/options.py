@@ -59,6 +59,7 @@ class CommonOptions(TypedDict, total=False):
     colormap: str
     normalization: tuple[Sequence[float], Sequence[float]] | Normalizing | None
     class_names: Sequence[str]
+    tokens: Any
     when_full: WhenFull
     checks: Checks
 
@@ -103,6 +104,7 @@ class Options:
     colormap: str = "grey"
     normalization: Normalization | None = None
     class_names: tuple[str, ...] = ()
+    tokens: Callable[[list[int]], Sequence[str]] | None = None
     when_full: WhenFull = "wait"
     checks: Checks = True
 
@@ -135,12 +137,8 @@ class Options:
                 "reduce_statistics=True and when_full='drop_oldest' are mutually exclusive: each "
                 "rank would drop other steps; use when_full='wait'"
             )
-        names = self.class_names
-        if not isinstance(names, (list, tuple)) or not all(isinstance(n, str) for n in names):
-            raise ConfigurationError(
-                f"class_names={names!r}: expected a list of strings, one per class"
-            )
-        object.__setattr__(self, "class_names", tuple(names))
+        object.__setattr__(self, "class_names", _class_names(self.class_names))
+        object.__setattr__(self, "tokens", _naming(self.tokens))
         chosen(self.checks)
         if not isinstance(self.attribution, str):
             if not isinstance(self.attribution, (bool, np.bool_)):
@@ -205,6 +203,36 @@ class Options:
         if value not in get_args(choices):
             expected = " or ".join(map(repr, get_args(choices)))
             raise ConfigurationError(f"{name}={value!r}: expected {expected}")
+
+
+def _class_names(names: Any) -> tuple[str, ...]:
+    """The names of the classes.
+
+    Raises:
+        ConfigurationError: it is no list of strings.
+    """
+    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
+        raise ConfigurationError(
+            f"class_names={names!r}: expected a list of strings, one per class"
+        )
+    return tuple(names)
+
+
+def _naming(tokens: Any) -> Callable[[list[int]], Sequence[str]] | None:
+    """What names ids: a function as it is, of a tokenizer of transformers its method.
+
+    Raises:
+        ConfigurationError: it is neither.
+    """
+    if tokens is None:
+        return None
+    naming = getattr(tokens, "convert_ids_to_tokens", tokens)
+    if not callable(naming) or isinstance(naming, type):
+        raise ConfigurationError(
+            f"tokens={type(tokens).__name__}: expected a tokenizer of transformers, or a function "
+            "that gets a list of ids and returns the name of each"
+        )
+    return naming  # type: ignore[no-any-return]  # any callable
 
 
 def _is_tag(name: Any) -> bool:

@@ -483,6 +483,19 @@ class Kernels:
 
 
 @dataclass(frozen=True, slots=True)
+class Texts:
+    """The texts of a batch that are drawn.
+
+    Attributes:
+        ids: i64 [S, T], the ids of their tokens.
+        names: Per drawn text, the name of each token; empty if they are not named.
+    """
+
+    ids: npt.NDArray[np.int64]
+    names: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class StepData:
     """What the training thread passes to the worker for one logged step.
 
@@ -499,6 +512,7 @@ class StepData:
         facts: What only the training process knows; None if it is not recorded.
         attributions: Where larger activations lower the loss, per layer call and drawn sample.
         source: The image or checkpoint that the step shows; None for a step of a training.
+        texts: The texts that the network received, with the option ``tokens``; of one length each.
     """
 
     step: int
@@ -513,6 +527,7 @@ class StepData:
     facts: RecordedFacts | None = None
     attributions: tuple[Attribution, ...] = ()
     source: StepSource | None = None
+    texts: tuple[Texts, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

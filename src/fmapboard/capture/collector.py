@@ -24,6 +24,7 @@ from fmapboard.capture.inputs import (
 from fmapboard.capture.isolation import aside
 from fmapboard.capture.passes import CaptureListener, Side
 from fmapboard.capture.taps import Tap
+from fmapboard.capture.texts import PendingTexts, drawn_texts
 from fmapboard.measure.batchnorm_gaps import BatchNormLayer, PendingGaps, running_state
 from fmapboard.measure.experts import chosen_experts
 from fmapboard.measure.norms import Factor
@@ -104,6 +105,8 @@ class ActivationCollector(CaptureListener):
         attribution: collects the attribution of the pass, or None.
         pending: the measurements so far, still on their devices.
         inputs: copies of the network's input images, still on their device.
+        names_tokens: copy the ids of the texts that are drawn.
+        texts: these copies, still on their device.
         compares_images: compare the images of the batch with each other.
         input_trains: a tensor that the network receives requires a gradient; None if not known.
         batch: the result.
@@ -124,6 +127,8 @@ class ActivationCollector(CaptureListener):
     attribution: AttributionPass | None = None
     pending: list[PendingMeasurement] = field(default_factory=list)
     inputs: list[PendingInputImage] = field(default_factory=list)
+    names_tokens: bool = False
+    texts: list[PendingTexts] = field(default_factory=list)
     compares_images: bool = False
     batch: PendingBatch | None = None
     input_trains: bool | None = None
@@ -145,6 +150,7 @@ class ActivationCollector(CaptureListener):
         self._held = 0
         self._reduced = 0
         self.inputs.clear()
+        self.texts.clear()
         self.unread.clear()
         self.batch = self.batch_norms = None
         if self.attribution is not None:
@@ -160,6 +166,9 @@ class ActivationCollector(CaptureListener):
         if grids is not None:
             with self.guard("network input"):
                 grids.begin(given)
+        if self.names_tokens and self.pictures:
+            with self.guard("tokens"):
+                self.texts += drawn_texts(args, kwargs, self.reduce.samples)
         if self.model is not None:
             with self.guard("BatchNorm"):
                 self.batch_norms = BatchNormReader(self.model)

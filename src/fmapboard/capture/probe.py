@@ -186,6 +186,7 @@ class ProbePass:
             numbers=False,
             inputs_drawn=None,
             normalization=self._options.normalization,
+            names_tokens=self._options.tokens is not None,
         )
         twin = Twin(self._model)
         with own.listening(seen, sides=sides, twin=twin, attention=True):

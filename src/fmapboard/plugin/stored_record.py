@@ -69,6 +69,8 @@ class Header:
         kernels: an earlier picture of the layer's kernels, which still shows them.
         shape: of a part of a block; empty for others.
         unit: what its channels are.
+        tokens: per sample, the names of the tokens that rows of attention are over.
+        tokens_of: label of the layer whose record of the same step has them.
     """
 
     layer: str
@@ -84,6 +86,8 @@ class Header:
     kernels: PictureFacts | None = None
     shape: str = ""
     unit: str = "channel"
+    tokens: tuple[tuple[str, ...], ...] = ()
+    tokens_of: str = ""
 
     @property
     def maps(self) -> PictureFacts | None:

@@ -157,6 +157,7 @@ class StepSession(CaptureListener):
             normalization=options.normalization,
             attribution=attribution,
             model=self.model,
+            names_tokens=options.tokens is not None,
         )
 
     def open(self, step: int, passes: Passes, *, any_thread: bool = False) -> None:
@@ -389,8 +390,10 @@ class StepSession(CaptureListener):
             return None
         has_probe = self.probe_pass is not None
         inputs = live.inputs
+        texts = live.texts
         if has_probe:
             inputs = [] if probed is None else probed.inputs
+            texts = [] if probed is None else probed.texts
         collected = Collected(
             step=opened.step,
             milliseconds=lambda: stopwatch.ms,
@@ -399,6 +402,7 @@ class StepSession(CaptureListener):
             before_clipping=opened.before_clipping,
             kernels=opened.kernels or (),
             inputs=tuple(inputs),
+            texts=tuple(texts),
             skips=skips,
             facts=facts,
             batch_norms=None if live.batch_norms is None else live.batch_norms.pending,

@@ -15,6 +15,7 @@ from fmapboard.capture.guard import CONSEQUENCE
 from fmapboard.capture.inputs import PendingInputImage
 from fmapboard.capture.isolation import aside, settle
 from fmapboard.capture.kernels import PendingKernels
+from fmapboard.capture.texts import PendingTexts
 from fmapboard.capture.transfer import Transfer
 from fmapboard.errors import WarnOnce
 from fmapboard.formats.tags import BATCHNORM_GAP, UPDATE_RATIO, of
@@ -87,6 +88,7 @@ class Collected:
         before_clipping: gradient norms read before the user clipped the gradients.
         kernels: copies of convolution kernels.
         inputs: copies of the network's input images.
+        texts: copies of the ids of its texts, if their tokens are named.
         skips: the steps that a GradScaler skipped. Parameters that it may have left as they are
             have gradients like the others until ``to_host``, which omits them.
         facts: what only the training process knows; None if it is not recorded.
@@ -102,6 +104,7 @@ class Collected:
     before_clipping: PendingNorms = NO_NORMS
     kernels: tuple[PendingKernels, ...] = ()
     inputs: tuple[PendingInputImage, ...] = ()
+    texts: tuple[PendingTexts, ...] = ()
     skips: PendingSkips = field(default_factory=PendingSkips)
     facts: PendingFacts | None = None
     batch_norms: PendingGaps | None = None
@@ -129,6 +132,7 @@ class Collected:
             norms_before_clipping=self.before_clipping.to_host(),
             kernels=tuple(kernels.to_host() for kernels in self.kernels),
             inputs=inputs,
+            texts=tuple(texts.to_host() for texts in self.texts),
             scalars=self._scalars(skipped, parameters, gaps),
             training_thread_ms=self.milliseconds(),
             facts=None if self.facts is None else self.facts.to_host(initial),

@@ -27,6 +27,7 @@ from fmapboard.render.grid import KERNEL_PADDING, arrangement
 from fmapboard.render.quantize import used_scale
 from fmapboard.summary.change import CHANGED, Drawn
 from fmapboard.summary.heads import head_arrays
+from fmapboard.summary.token_names import StoredNames
 
 _STATISTICS = (
     "minimum", "maximum", "mean", "std",
@@ -51,6 +52,7 @@ def tab_records(
     written = dict(written)
     records = []
     estimated = _estimated_updates(step.data.parameters)
+    token_names = StoredNames(step.data.texts)
     for label, pictures in step.pictures.items():
         written[label] = written.get(label, 0) + 1
         header = _header(step, pictures, written[label])
@@ -60,18 +62,14 @@ def tab_records(
             part = measured.get((label, tagged.kind))
             if part is not None and part.planes is not None:
                 arrays |= _arrays(tagged.kind, part.planes, part.statistics)
+                header |= token_names.keys(part)
                 if part.heads is not None:
                     arrays |= head_arrays(part.heads, part.planes.pixels.shape[1])
-        changes = {
-            name: step.changes[label, name] for name in CHANGED if (label, name) in step.changes
-        }
         if label in step.unchanged_kernels:
             header["kernels"] = step.unchanged_kernels[label]
         if header["layer"] in estimated:
             header["estimated_updates"] = estimated[header["layer"]]
-        if changes:
-            header["change_since"] = {name: change.since for name, change in changes.items()}
-            arrays |= {f"{name}.change": change.values for name, change in changes.items()}
+        arrays |= _changes(step, label, header)
         follower = step.followers.get(label)
         if follower is not None:
             call = follower.layer_call
@@ -84,6 +82,15 @@ def tab_records(
             tag = f"{step.prefix}{tags.FIRST_RECORD}{label}"
             records.append(TabRecord(tag, pack(header, arrays, grids)))
     return written, records
+
+
+def _changes(step: Drawn, label: str, header: dict[str, Any]) -> dict[str, Floats]:
+    """The arrays of changes since an earlier step, which ``change_since`` of the header names."""
+    names = [name for name in CHANGED if (label, name) in step.changes]
+    if not names:
+        return {}
+    header["change_since"] = {name: step.changes[label, name].since for name in names}
+    return {f"{name}.change": step.changes[label, name].values for name in names}
 
 
 def _estimated_updates(parameters: Iterable[Parameter]) -> dict[str, list[str]]:

@@ -22,6 +22,7 @@ from fmapboard.options import Options
 from fmapboard.records import LoggedStep, StepData
 from fmapboard.summary.build import SummaryBuilder, SummaryState
 from fmapboard.summary.byte_limit import SIDES, with_smaller_tiles
+from fmapboard.summary.token_names import named
 from fmapboard.writers import Writer
 from fmapboard.writers.folder import store
 from fmapboard.writers.remote import RemoteDirectory, log_directory
@@ -73,6 +74,7 @@ class Pipeline:
             self._work, self._failed, max_bytes=MAX_QUEUE_BYTES, when_full=options.when_full
         )
         self._prefix = tags.prefix(options.name)
+        self._name_tokens = options.tokens
         self._newest: LoggedStep | None = None
         self._may_drop = options.when_full == "drop_oldest"
         self._max_bytes = options.max_bytes_per_step
@@ -183,7 +185,7 @@ class Pipeline:
         received = receive()
         if received is None:
             return
-        data = self._with_queue(received, waited_ms)
+        data = self._with_queue(self._with_tokens(received), waited_ms)
         yield
         state, step = self._built(data)
         yield
@@ -222,6 +224,18 @@ class Pipeline:
             f"check {kind}",
             f"check {kind}: {error}; the other checks go on. Correct it, or leave it out (checks=)",
         )
+
+    def _with_tokens(self, data: StepData) -> StepData:
+        """Add the names of the texts' tokens; without them if the user's function fails."""
+        if self._name_tokens is None or not data.texts:
+            return data
+        try:
+            texts = tuple(named(text, self._name_tokens) for text in data.texts)
+        except Exception as error:
+            raise_interrupt(error)
+            self._warn.error("tokens=", error, "tokens are not named; training continues")
+            return data
+        return replace(data, texts=texts)
 
     def _with_queue(self, data: StepData, waited_ms: float) -> StepData:
         """Add the time that training waited and, if steps may be dropped, how many were."""

@@ -9,13 +9,15 @@ from typing import Any
 
 from fmapboard.formats.tab_records import Floats, FormatError
 from fmapboard.plugin.answers import Binary, Missing, Png
-from fmapboard.plugin.layer_series import nearest, point_at, requested_series
+from fmapboard.plugin.layer_series import nearest, point_at, requested_series, series_of
 from fmapboard.plugin.picture_values import is_png
 from fmapboard.plugin.stored_record import (
     MAPS_ROLES,
+    Header,
     LayerAt,
     Record,
     channel_codes,
+    headers_at,
     read_record,
     statistics,
 )
@@ -41,7 +43,7 @@ class Maps(Binary):
     """``data/maps``: header, arrays and pictures of a layer at a step.
 
     Attributes:
-        header: of the record, as stored.
+        header: of the record, as stored, with the ``tokens`` that another record has.
         step: number of the step.
         wall_time: s.
         arrays: of the record, and as ``ROLE.code`` the code of each channel's state, see
@@ -84,13 +86,29 @@ def maps(provider: Provider, run: str, key: str, step: int) -> Maps:
         record = record.with_earlier_kernels()
     pictures, absent = _pictures(provider, LayerAt(series, point, record))
     return Maps(
-        header=record.raw,
+        header=_with_tokens(provider, run, LayerAt(series, point, record)),
         step=point.step,
         wall_time=point.wall_time,
         arrays={**record.arrays, **_states(record)},
         pictures=tuple(pictures),
         missing=absent,
     )
+
+
+def _with_tokens(provider: Provider, run: str, layer: LayerAt) -> dict[str, Any]:
+    """A header, with the names of tokens that the record of another layer has."""
+    raw = layer.record.raw
+    label = layer.record.header.tokens_of
+    if not label:
+        return raw
+    key = layer.series.layer._replace(label=label).key
+    for other in series_of(provider, run, [key]):
+        point = point_at(other.points, layer.point.step)
+        headers = [] if point is None else headers_at(provider, [point])
+        for header in headers:
+            if isinstance(header, Header) and header.tokens:
+                return {**raw, "tokens": header.tokens}
+    return raw
 
 
 def _states(record: Record) -> dict[str, Floats]:

@@ -1,0 +1,74 @@
+"""The texts of a batch whose tokens are to be named: copies of the ids of those that are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fmapboard.capture.isolation import aside
+from fmapboard.model.distributed import PLAIN
+from fmapboard.model.tensors import is_observable, tensors
+from fmapboard.records import Texts
+
+_IDS = "input_ids"
+"""How the names of arguments with ids end, in transformers."""
+_NO_IDS = ("mask", "type", "position", "label")
+"""In the names of arguments with other whole numbers per token."""
+
+
+class PendingTexts(NamedTuple):
+    """``records.Texts`` still on the device.
+
+    Attributes:
+        ids: whole numbers [S, T], a copy.
+    """
+
+    ids: Tensor
+
+    def to_host(self) -> Texts:
+        """Wait for the device and copy to the host."""
+        return Texts(self.ids.cpu().numpy().astype(np.int64))
+
+
+def drawn_texts(args: Any, kwargs: Mapping[str, Any], most: int | None) -> list[PendingTexts]:
+    """Copies of the ids of the first texts that a network receives, one entry per length.
+
+    Ids are whole numbers [N, T]. Arguments called ``input_ids`` come first, and those called a
+    mask, types, positions or labels are none.
+
+    Args:
+        args: what the network was called with.
+        kwargs: likewise.
+        most: how many texts to copy; None copies all.
+    """
+    named = [(name, tensor) for name, tensor in _named(args, kwargs) if _may_be_ids(tensor)]
+    named = [(name, tensor) for name, tensor in named if not any(no in name for no in _NO_IDS)]
+    named.sort(key=lambda entry: not entry[0].endswith(_IDS))
+    found: dict[int, PendingTexts] = {}
+    for _, ids in named:
+        length = ids.shape[1]
+        if length not in found:
+            with aside(ids.device.type):
+                found[length] = PendingTexts(ids[:most].detach().clone())
+    return list(found.values())
+
+
+def _named(args: Any, kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Tensor]]:
+    """All tensors, with the names of the arguments that hold them, "" without one."""
+    named = [*kwargs.items()]
+    for argument in args:
+        named += argument.items() if isinstance(argument, Mapping) else [("", argument)]
+    for name, value in named:
+        for tensor in tensors(value):
+            yield str(name), tensor
+
+
+def _may_be_ids(tensor: Tensor) -> bool:
+    if tensor.dim() != 2 or tensor.shape[1] < 2 or type(tensor) not in PLAIN:
+        return False
+    is_whole = not (tensor.is_floating_point() or tensor.is_complex() or tensor.is_quantized)
+    return is_whole and tensor.dtype != torch.bool and is_observable(tensor)
