@@ -29,6 +29,7 @@ const compact = {
       contents: readFileSync(path, "utf8")
         .replace(/(?<=[>}`])\n +(?=[<$])/g, "")
         .replace(/>\n +(?=`)/g, ">")
+        .replace(/\n +(?=[\w-]+=|\.\.\.\$|\/?>)/g, " ") // between attributes
         .replace(/\n +/g, "\n"),
     }));
   },

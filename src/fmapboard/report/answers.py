@@ -14,10 +14,11 @@ from fmapboard.plugin.routes.health import Health
 from fmapboard.plugin.routes.layers import InputSeries, Layer, Layers, layers
 from fmapboard.plugin.routes.maps import Maps
 from fmapboard.plugin.routes.patches import LayerPatches, Patches, PatchesSeries, patches
+from fmapboard.plugin.routes.tokens import Tokens
 from fmapboard.report.choice import onsets, spread
 from fmapboard.runs.provider import Provider
 
-S = TypeVar("S", Layers, Layer, InputSeries, AttributionSeries, PatchesSeries)
+S = TypeVar("S", Layers, Layer, InputSeries, AttributionSeries, PatchesSeries, Tokens)
 
 
 _INPUTS = "inputs"
@@ -161,6 +162,12 @@ class RunAnswers:
         attribution = replace(self._attribution, series=attributions)
         yield self._of("attribution", attribution)
         yield from self._patches_of(chosen)
+        for layer in shown:
+            if layer.facts.unit == "feature":
+                found = self._answer("tokens", key=layer.key)
+                if isinstance(found, Tokens):
+                    found = _at(found, chosen, "pictures")
+                yield self._of("tokens", found, key=layer.key)
         for step in steps:
             yield self._asked("health_step", step=step)
         for step in _steps_of(shown):

@@ -23,7 +23,7 @@ from fmapboard.records import (
 from fmapboard.render.palettes import MARK_COLOURS
 
 _MARGIN = 0.5
-"""By this share of its range at the first step, a component may grow at both ends."""
+"""Room in the range at both ends, as a share of a component's range at the first step."""
 _LEAST_VARIANCE = 1e-9
 """Components with less of the largest one's variance are rounding errors, and not shown."""
 
@@ -32,8 +32,9 @@ _LEAST_VARIANCE = 1e-9
 class Projection:
     """Three principal components of a layer's tokens at one step, and the range that is drawn.
 
-    Tokens of later steps are projected on the same axes after their own mean was subtracted: what
-    all tokens of an image have in common would otherwise soon be out of the range.
+    Tokens of later steps are projected on the same axes after their own mean was subtracted, and
+    divided by how much further they are spread: what all tokens of an image have in common, and
+    their growth in training, would otherwise soon be out of the range.
 
     Attributes:
         step: The step.
@@ -42,6 +43,7 @@ class Projection:
         variances: f64 [3], shares of the variance of all tokens.
         low: f64 [3], drawn as 0.
         high: f64 [3], drawn as 255.
+        spread: Root mean square distance of the tokens from their mean.
     """
 
     step: int
@@ -49,6 +51,7 @@ class Projection:
     variances: Floats
     low: Floats
     high: Floats
+    spread: float
 
     @classmethod
     def of(cls, step: int, tokens: Floats) -> Projection | None:
@@ -63,7 +66,8 @@ class Projection:
         low = values.min(0)
         high = values.max(0)
         margin = _MARGIN * (high - low)
-        return cls(step, axes, variances / total, low - margin, high + margin)
+        spread = math.sqrt(total / len(rows))
+        return cls(step, axes, variances / total, low - margin, high + margin, spread)
 
     def colours(self, tokens: Floats) -> Bytes8:
         """Tokens [h, w, C] in red, green and blue, u8 [h, w, 3].
@@ -72,8 +76,12 @@ class Projection:
         """
         is_finite = np.asarray(np.isfinite(tokens).all(-1))  # [h, w]
         known = np.where(is_finite[..., None], tokens, 0.0).astype(np.float64)
-        mean = known.sum((0, 1)) / max(np.count_nonzero(is_finite), 1)  # [C]
-        values = (known - mean) @ self.axes.T  # [h, w, 3]
+        count = max(int(is_finite.sum()), 1)
+        known -= known.sum((0, 1)) / count
+        known[~is_finite] = 0.0
+        spread = math.sqrt(float(np.square(known).sum()) / count)
+        growth = spread / self.spread if spread > 0 else 1.0
+        values = known @ self.axes.T / growth  # [h, w, 3]
         span = self.high - self.low
         is_shown = span > 0
         scaled = np.where(is_shown, (values - self.low) / np.where(is_shown, span, 1.0), 0.5)
@@ -156,8 +164,8 @@ def _picture(
         description=(
             f"tokens of `{plain(call.label)}` ({call.type}), {height}×{width}; red, green and blue "
             "mean the same in all steps: the principal components of the tokens at step "
-            f"{projection.step} ({shares} of the variance), from the mean of the image, with the "
-            "range of that step and half of it more at both ends; magenta = not finite"
+            f"{projection.step} ({shares} of the variance), from the mean of the image, relative "
+            "to how far its tokens are spread; magenta = not finite"
         ),
     )
 

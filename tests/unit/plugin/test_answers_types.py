@@ -76,7 +76,9 @@ def answers(tab: Tab, tmp_path_factory: pytest.TempPathFactory) -> dict[str, lis
     verdicts = tab.ask("data/verdicts", run=run)
     sheet, _ = tab.open("data/sheet", run=run, key=key, step=0, cell=16)
     sheet_input, _ = tab.open("data/sheet_input", run=run, step=0, cell=16)
+    tokens, _ = tab.open("data/tokens", run=run, key=key)
     return {
+        "TokensAnswer": [tokens],
         "PatchesAnswer": [patches], "PatchesSeries": patches["series"],
         "LayerPatchesAnswer": [found], "PatchesHeader": [found["header"]],
         "PatchesPicture": [found["header"]["picture"]],

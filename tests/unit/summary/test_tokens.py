@@ -61,6 +61,8 @@ def test_later_steps_are_drawn_by_the_components_and_the_range_of_the_first() ->
     assert same.tolist() == first.tolist()
     assert after["blocks.0"] is known["blocks.0"]
     assert "at step 5" in said
+    _, grown, _ = drawn(known, 6, tokens_of(WEIGHTS) * 50)  # as norms grow in training
+    assert grown.tolist() == first.tolist()
     _, swapped, _ = drawn(known, 7, tokens_of(WEIGHTS[:, ::-1]))  # red has a range of 1 now
     assert set(swapped[..., 0].ravel()) == {120, 135}
     assert set(swapped[..., 2].ravel()) == {0, 255}  # out of range

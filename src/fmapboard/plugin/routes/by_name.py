@@ -18,6 +18,7 @@ from fmapboard.plugin.routes.layers import layers
 from fmapboard.plugin.routes.maps import maps, network_input
 from fmapboard.plugin.routes.patches import layer_patches, patches
 from fmapboard.plugin.routes.sheet import sheet, sheet_input
+from fmapboard.plugin.routes.tokens import tokens
 from fmapboard.plugin.tag_names import layer_of, natural
 from fmapboard.runs.provider import Provider
 
@@ -75,6 +76,7 @@ def runs(provider: Provider, logdirs: Sequence[str] = (), *, keeps_enough: bool 
 _ROUTES: tuple[Callable[..., Answer], ...] = (
     runs, layers, health, health_step, findings, verdicts, maps, sheet, sheet_input, history,
     difference, numbers, network_input, attribution, attribution_picture, patches, layer_patches,
+    tokens,
 )  # fmt: skip
 ROUTES = {route.__name__.removeprefix("network_"): route for route in _ROUTES}
 """Name, as in ``data/<name>`` -> the route."""

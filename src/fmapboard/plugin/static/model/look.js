@@ -177,6 +177,7 @@ export function look(app) {
     series: readable ? seriesOf(source, state, readable, shown.columns) : [],
     history,
     health: step === undefined || isFront ? null : tableFor(source, app.overview.source, state.run),
+    tokens: readable && state.view === "maps" ? source.tokens(state.run, readable) : null,
     numbers: readable ? source.numbers(state.run, readable) : null,
     input: question && (wantsInput || isResting) ? inputOf(source, question).picture : null,
     hasInput: Boolean(question && inputSeries(source, question)),

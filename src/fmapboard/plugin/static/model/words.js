@@ -28,6 +28,13 @@ export function shapeText({ kernel_shape: kernel, shape }) {
   return kernel?.join("×") ?? shape ?? "";
 }
 
+/** Class and shape of a layer; a shape that begins with a class says it. @param {{type?: string,
+ * kernel_shape?: number[]|null, shape?: string}} layer */
+export function typeText({ type = "", ...of }) {
+  const shape = shapeText(of);
+  return shape.startsWith(`${type} `) ? shape : `${type} ${shape}`.trim();
+}
+
 /** What a tile shows: a channel, a feature, …, and its number. @param {{unit?: string}} layer
  * @param {number|string} [number] */
 export function tileText({ unit }, number = "") {

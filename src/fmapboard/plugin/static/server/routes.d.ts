@@ -212,6 +212,16 @@ export interface LayerPatchesAnswer {
   png: Bytes;
 }
 
+/** `data/tokens`: the pictures of a layer's tokens in the colours of three components. */
+export interface TokensAnswer {
+  /** those that are kept, ascending; empty if the layer has no such pictures. */
+  steps: number[];
+  /** their times, s. */
+  wall_times: number[];
+  /** a PNG per step, with one pixel per token. */
+  pictures: Bytes[];
+}
+
 /** A run with records of the tab, its number of layers, and its first wall time, s. */
 export interface RunEntry {
   run: string;

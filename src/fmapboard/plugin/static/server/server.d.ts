@@ -17,6 +17,7 @@ import type {
   Shading,
   SheetAnswer,
   SheetInputAnswer,
+  TokensAnswer,
   VerdictsAnswer,
 } from "./routes.js";
 
@@ -132,6 +133,7 @@ export type BinaryAnswers = {
   layer_patches: LayerPatchesAnswer;
   sheet: SheetAnswer;
   sheet_input: SheetInputAnswer;
+  tokens: TokensAnswer;
 };
 
 /** A list is sent as repeated values. */

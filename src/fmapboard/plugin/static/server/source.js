@@ -1,7 +1,7 @@
 // @ts-check
 /** Fetches and caches what the tab shows: the answers to draw with now, requested if missing. */
 
-import { arrays, decodeMaps } from "./decode.js";
+import { arrays, bytes, decodeInput, decodeMaps } from "./decode.js";
 import { layersAt } from "./health.js";
 import { indexOf } from "./steps.js";
 import * as api from "./api.js";
@@ -100,6 +100,20 @@ export class Source {
     const epoch = newestOf(layer);
     if (epoch === undefined) return null;
     return this.json("numbers", { run, key: layer.key }, { epoch, bytes: 2e6 }).value ?? null;
+  }
+
+  /** The tokens of a layer as colours; null of others. @param {string} run @param {Layer} layer */
+  tokens(run, layer) {
+    const ts = newestOf(layer);
+    if (ts === undefined || layer.unit !== "feature") return null;
+    const of = { run, key: layer.key };
+    const load = async (/** @type {AbortSignal} */ signal) => {
+      const { json, body } = await api.binary("tokens", { ...of, ts }, signal);
+      const pngs = json.pictures.map((png) => new Blob([bytes(body, png)]));
+      return { steps: json.steps, pictures: await Promise.all(pngs.map(decodeInput)) };
+    };
+    const how = { epoch: ts, bytes: () => 1e6 };
+    return this.cache.get(keyOf("tokens", of), load, how).value ?? null;
   }
 
   /** @param {string} run @param {InputSeries|undefined} input @param {number|null} step */

@@ -11,10 +11,10 @@ import {
   callName,
   counted,
   deadWord,
-  shapeText,
   short,
   stepText,
   tileText,
+  typeText,
   wordOf,
 } from "../model/words.js";
 import { textWidth } from "../picture/canvas.js";
@@ -71,8 +71,7 @@ export function Head({ model, hovered }) {
  * @param {Record<string, string>} words for steps
  */
 function described(layer, scene, asked, words) {
-  const shape = shapeText(layer);
-  const said = [`${layer.type}${shape && ` ${shape}`}`];
+  const said = [typeText(layer)];
   if (scene?.kind === "maps") {
     const { picture } = scene;
     said.push(

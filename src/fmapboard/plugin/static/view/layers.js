@@ -9,9 +9,9 @@ import {
   counted,
   deadWord,
   percent,
-  shapeText,
   short,
   tileText,
+  typeText,
 } from "../model/words.js";
 import { once } from "../server/cache.js";
 import { within } from "../server/steps.js";
@@ -200,10 +200,9 @@ function Item({ row, overview, attributes }) {
   const [layer] = row.layers;
   const of = overview.get(layer.key);
   const said = of ? health(of, layer) : null;
-  const shape = shapeText(layer);
   const title = [
     callText(layer.label, layer.behind),
-    `${layer.type}${shape && ` ${shape}`}, ${counted(layer.channels, tileText(layer))}`,
+    `${typeText(layer)}, ${counted(layer.channels, tileText(layer))}`,
     ...(of && said ? [`step ${of.step}`, said.text] : []),
   ].join("\n");
   const { text } = row;

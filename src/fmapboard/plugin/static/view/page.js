@@ -17,6 +17,7 @@ import { Layers } from "./layers.js";
 import { Empty, Notices, Order, ReportNote } from "./notices.js";
 import { Overview } from "./overview.js";
 import { Pixel } from "./point.js";
+import { Tokens } from "./tokens.js";
 
 /** @import {App} from "../app.js" */
 /** @import {Model} from "../model/model.js" */
@@ -110,7 +111,7 @@ export function Page({ app, model, nothing, busy, isOld }) {
             onKeyDown=${leave}>
             <${Kept} shown=${isMaps && !isOld}>
               <${Pixel} ...${of} /><${Channel} ...${of} /><${ChannelKernels} ...${of} />
-              <${Charts} ...${of} />
+              <${Tokens} ...${of} /><${Charts} ...${of} />
             <//>
           </aside>
           <${Attribution} model=${model} />
