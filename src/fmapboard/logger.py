@@ -435,6 +435,9 @@ def watch(
         inputs: also log the layers' inputs, as grids and histograms.
         activation_gradients: also log the layers' output gradients, as grids and histograms.
         effective: draw what the next layer receives where your own forward hook changes an output.
+        routers: modules that choose among experts and are not found by their structure: a glob on
+            names, a module, a list of these, or a mapping of these to the number of experts that
+            are chosen for each token.
         attribution: also draw where activations lower the loss: a glob on layers, or True.
         attribution_loss: of the model's output on ``probe``; draw its attribution instead.
         kernels: draw convolution kernels at logged steps at which they have changed (True), at

@@ -45,6 +45,7 @@ class CommonOptions(TypedDict, total=False):
     inputs: bool
     activation_gradients: bool
     effective: bool
+    routers: Any
     attribution: bool | str
     attribution_loss: Callable[[Any], Any] | None
     kernels: bool | int
@@ -90,6 +91,7 @@ class Options:
     inputs: bool = False
     activation_gradients: bool = False
     effective: bool = False
+    routers: Any = ()
     attribution: bool | str = False
     attribution_loss: Callable[[Any], Any] | None = None
     kernels: bool | int = True

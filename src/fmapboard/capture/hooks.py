@@ -26,6 +26,7 @@ from fmapboard.errors import LayerNotFound
 from fmapboard.interrupts import restoring
 from fmapboard.model.kernel_shapes import by_kernel_shape
 from fmapboard.model.layers import Layers, WatchedLayers, named_layers, unwrap
+from fmapboard.model.routers import Routers
 from fmapboard.records import KernelShape
 
 
@@ -43,6 +44,7 @@ class HookRegistry:
         also: further layers by name, for statistics only (activation modules).
         effective: record what the next layer receives, after all forward hooks on a layer, instead
             of what its ``forward`` returned. Under ``intervene`` that is always so.
+        routers: routers of experts, see ``watch``.
         failed: called with a layer's name and an error that was raised in a hook; None raises the
             error in the model's ``forward``.
 
@@ -62,12 +64,17 @@ class HookRegistry:
         *,
         also: dict[str, nn.Module] | None = None,
         effective: bool = False,
+        routers: Routers = (),
         failed: Callable[[str, Exception], None] | None = None,
     ) -> None:
         self.model = unwrap(model)
         self.effective = effective
         self.watched = WatchedLayers(
-            model, layers, also=also or {}, has_taps=partial(has_taps, self.model)
+            model,
+            layers,
+            also=also or {},
+            has_taps=partial(has_taps, self.model),
+            routers=routers,
         )
         self.tap_choice = TapChoice.of(layers, named_layers(self.model))
         calls = LayerCalls(self.watched, effective=effective)

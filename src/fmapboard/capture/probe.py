@@ -177,7 +177,10 @@ class ProbePass:
     def _maps(self, registry: HookRegistry, sides: tuple[Side, ...]) -> ActivationCollector:
         layers = registry.layers
         own = HookRegistry(
-            self._model, lambda name, _: name in layers, effective=registry.effective
+            self._model,
+            lambda name, _: name in layers,
+            effective=registry.effective,
+            routers=self._options.routers,
         )
         own.tap_choice = registry.tap_choice
         seen = ActivationCollector(

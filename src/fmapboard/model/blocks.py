@@ -261,6 +261,35 @@ class _Network:
         return [name for name in elements if name in self.named]  # a shared one is listed once
 
 
+class RouterExperts(NamedTuple):
+    """What a module tells of the experts among which it chooses.
+
+    Attributes:
+        experts: how many there are; None if nothing tells it.
+        chosen: how many are chosen for each token; None likewise.
+    """
+
+    experts: int | None
+    chosen: int | None
+
+
+def experts_of_router(named: Mapping[str, nn.Module], name: str) -> RouterExperts:
+    """What a router tells of its experts: it or its last linear layer has an output for each.
+
+    Args:
+        named: all modules of the network by name.
+        name: of the router.
+    """
+    router = named[name]
+    count = _scores(router)
+    if count is None:
+        inside = [widths for widths in map(_widths, router.modules()) if widths is not None]
+        count = inside[-1][1] if inside else None
+    around = [named[outer] for outer in _around(name) if outer in named]
+    around.append(next(iter(named.values())))  # the root, which has a name of its own
+    return RouterExperts(count, _attribute(_CHOSEN, router, *around))
+
+
 def _is_inside(name: str, outer: str) -> bool:
     """True for the name of a module inside another one; the root's name is empty."""
     return name != outer and (not outer or name.startswith(f"{outer}."))

@@ -18,7 +18,8 @@ from fmapboard.interrupts import WeakTable
 from fmapboard.model.blocks import Blocks, find_blocks
 from fmapboard.model.given import check_model, check_no_modules
 from fmapboard.model.kernel_shapes import CONVOLUTIONS, by_kernel_shape, is_convolution, log_unused
-from fmapboard.records import KernelShape
+from fmapboard.model.routers import Routers, router_parts
+from fmapboard.records import KernelShape, LayerPart
 
 _WRAPPER_SEGMENTS = frozenset({"_orig_mod", "_checkpoint_wrapped_module", "_fsdp_wrapped_module"})
 
@@ -152,6 +153,7 @@ class WatchedLayers:
         chosen: which layers to watch.
         also: further layers by name, of which no pictures are drawn.
         has_taps: as for ``select``.
+        routers: routers of experts, which are watched too.
 
     Attributes:
         model: the unwrapped model.
@@ -171,17 +173,19 @@ class WatchedLayers:
         *,
         also: Mapping[str, nn.Module] = MappingProxyType({}),
         has_taps: Callable[[], bool] = lambda: False,
+        routers: Routers = (),
     ) -> None:
         self.model = unwrap(model)
         self._chosen = chosen
         self._has_taps = has_taps
         check_model(self.model)
         check_no_modules(self.model, chosen)
+        self._routers = router_parts(named_layers(self.model), routers)
         own = self._capturable()
         self._watch(own, own.select(chosen), also)
 
     def _capturable(self) -> _Capturable:
-        return _Capturable(self.model, self._has_taps)
+        return _Capturable(self.model, self._has_taps, self._routers)
 
     def _watch(
         self, own: _Capturable, layers: dict[str, nn.Module], also: Mapping[str, nn.Module]
@@ -311,6 +315,7 @@ class _Capturable:
     Args:
         model: any module.
         has_taps: as for ``select``.
+        routers: name -> what the module is, for routers that the user has named.
 
     Attributes:
         named: the layers by name.
@@ -320,8 +325,14 @@ class _Capturable:
         ConfigurationError: the model is scripted.
     """
 
-    def __init__(self, model: nn.Module, has_taps: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        has_taps: Callable[[], bool],
+        routers: Mapping[str, LayerPart] = MappingProxyType({}),
+    ) -> None:
         self._root = unwrap(model)
+        self._routers = routers
         self._has_taps = has_taps
         kind = type(self._root).__name__
         if isinstance(self._root, torch.jit.ScriptModule):
@@ -339,9 +350,14 @@ class _Capturable:
                 self.hint += f"; {note}"
 
     def select(self, layers: Layers) -> dict[str, nn.Module]:
-        """The selected layers, as the function ``select`` returns them."""
-        if layers is None:
-            return self.default()
+        """The selected layers, as the function ``select`` returns them, and the user's routers."""
+        kept = self.default() if layers is None else self._selected(layers)
+        if not self._routers:
+            return kept
+        named = self.named.items()
+        return {name: module for name, module in named if name in kept or name in self._routers}
+
+    def _selected(self, layers: Any) -> dict[str, nn.Module]:
         named = self.named
         if isinstance(layers, bool):
             layers = [layers]  # no index
@@ -381,8 +397,12 @@ class _Capturable:
 
     @cached_property
     def blocks(self) -> Blocks:
-        """Its blocks."""
-        return find_blocks(self._plain)
+        """Its blocks, and the routers that the user has named."""
+        blocks = find_blocks(self._plain)
+        if not self._routers:
+            return blocks
+        known = {**blocks.parts, **self._routers}
+        return Blocks(blocks.names, {name: known[name] for name in self._plain if name in known})
 
     @cached_property
     def _plain(self) -> dict[str, nn.Module]:

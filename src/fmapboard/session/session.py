@@ -101,7 +101,12 @@ class StepSession(CaptureListener):
         also = self._attribution.also(unwrap(model))
         self._guard = Guard(warn)
         self.registry = HookRegistry(
-            model, layers, also=also, effective=options.effective, failed=self._guard.failed
+            model,
+            layers,
+            also=also,
+            effective=options.effective,
+            routers=options.routers,
+            failed=self._guard.failed,
         )
         self._watched = watched = self.registry.watched
         self.model = watched.model

@@ -86,3 +86,30 @@ def test_the_balance_of_the_experts_is_logged() -> None:
     entropy = -(4 / 6 * math.log(4 / 6) + 2 / 6 * math.log(2 / 6)) / math.log(4)
     assert step.scalars["expert_balance/0.0.mixture.gate"] == pytest.approx(entropy)
     assert step.scalars["dead_channels/0.0.mixture.gate"] == 0.5
+
+
+class Hidden(nn.Module):
+    """A gate of two layers, in no block, and nothing that says how many experts it chooses."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        mixture = Mixture()
+        self.choose = nn.Sequential(nn.Identity(), mixture.gate)
+        self.experts = mixture.experts
+
+    def forward(self, x: Tensor) -> Tensor:
+        weights = self.choose(x).softmax(-1)
+        return sum(weights[..., k : k + 1] * expert(x) for k, expert in enumerate(self.experts))
+
+
+@pytest.mark.parametrize("probe", [None, tokens()])
+def test_a_router_that_the_user_names_is_measured_and_drawn_as_one(probe: Tensor | None) -> None:
+    step = log_pass(Hidden(), tokens(), routers={"choose": 1}, layers="experts.*", probe=probe)
+    router = measurement(step, "choose")
+
+    assert router.statistics is not None
+    assert router.statistics.mean.tolist() == pytest.approx([4 / 6, 0, 2 / 6, 0])
+    assert router.layer_call.unit == "expert"
+    assert router.planes is not None
+    assert (router.planes.lo.min(), router.planes.hi.max()) == (0.0, 1.0)  # not scores
+    assert "feature_maps_Experts 4, top 1/choose" in {p.tag for p in step.pictures}
