@@ -6,6 +6,7 @@ Needs Debian's chromium and ``pip install playwright`` for the screenshots of Te
 from __future__ import annotations
 
 import io
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -81,7 +82,7 @@ def screenshots(run: Path, cwd: str) -> None:
             wait_for(f"http://127.0.0.1:{PORT}/data/runs")
             with sync_playwright() as playwright:
                 browser = playwright.chromium.launch(
-                    executable_path="/usr/bin/chromium", args=CHROMIUM_FLAGS
+                    executable_path=chromium(), args=CHROMIUM_FLAGS
                 )
                 page = browser.new_page(viewport={"width": 1280, "height": 900})
                 page.goto(f"http://127.0.0.1:{PORT}/#images")
@@ -91,6 +92,15 @@ def screenshots(run: Path, cwd: str) -> None:
                 browser.close()
         finally:
             server.terminate()
+
+
+def chromium() -> str:
+    """The program: its headless shell, if there is one."""
+    names = ("chromium-headless-shell", "chromium", "google-chrome")
+    found = [path for name in names if (path := shutil.which(name))]
+    if not found:
+        raise SystemExit("there is no Chromium")
+    return found[0]
 
 
 def wait_for(url: str) -> None:

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import torch
-from make_pictures import CHROMIUM_FLAGS, DRAWN, HERE, wait_for
+from make_pictures import CHROMIUM_FLAGS, DRAWN, HERE, chromium, wait_for
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -75,7 +75,7 @@ def goes_wrong(run: Path) -> None:
     torch.manual_seed(0)
     model = Classifier(len(photographs.names))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
-    probe = photographs.training_batch(16, torch.Generator().manual_seed(7))[0]
+    probe = photographs.training_batch(16, torch.Generator().manual_seed(4))[0]
     with fmapboard.watch(model, run, optimizer=optimizer, every=EVERY, probe=probe):
         for step in range(STEPS):
             optimizer.param_groups[0]["lr"] = 0.05 * (FACTOR if step >= WRONG_FROM else 1)
@@ -104,9 +104,7 @@ def screenshots(logdir: Path, folder: Path, names: list[str], *, dark: bool, wid
     from playwright.sync_api import sync_playwright
 
     with served(logdir) as address, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path="/usr/bin/chromium", args=CHROMIUM_FLAGS
-        )
+        browser = playwright.chromium.launch(executable_path=chromium(), args=CHROMIUM_FLAGS)
         for name in names:
             run, state = VIEWS[name]
             page = browser.new_page(viewport={"width": width, "height": HEIGHT})
@@ -121,6 +119,16 @@ def screenshots(logdir: Path, folder: Path, names: list[str], *, dark: bool, wid
         browser.close()
 
 
+def logged_runs(logdir: Path) -> Path:
+    """The directory, with both runs trained where they are missing."""
+    if not (logdir / "demo").exists():
+        run = str(logdir / "demo")
+        subprocess.run([sys.executable, "-m", "fmapboard", "demo", "--logdir", run], check=True)
+    if not (logdir / "goes_wrong").exists():
+        goes_wrong(logdir / "goes_wrong")
+    return logdir
+
+
 def main() -> None:
     """Train both runs, unless a log directory is given, and take the pictures."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -131,13 +139,7 @@ def main() -> None:
     parser.add_argument("--dark", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        logdir = options.logdir or Path(folder)
-        if not (logdir / "demo").exists():
-            demo = [sys.executable, "-c", "from fmapboard.cli.main import run; run()", "demo"]
-            subprocess.run(demo, check=True, cwd=folder)
-            (Path(folder) / "runs" / "demo").rename(logdir / "demo")
-        if not (logdir / "goes_wrong").exists():
-            goes_wrong(logdir / "goes_wrong")
+        logdir = logged_runs(options.logdir or Path(folder))
         options.out.mkdir(parents=True, exist_ok=True)
         screenshots(logdir, options.out, options.only, dark=options.dark, width=options.width)
 
