@@ -88,6 +88,8 @@ class LayerPart(NamedTuple):
             for rows of attention, [N, heads, keys].
         chosen: Of a router, the number of experts to which it sends each token; 0 for others.
         heads: Of attention, the number of its heads, 0 if it is not known; None for others.
+        strided: Where attention works inside windows, each holds every k-th row and column of the
+            image, not neighbours: MaxViT's grids.
     """
 
     shape: str
@@ -95,6 +97,7 @@ class LayerPart(NamedTuple):
     features: int
     chosen: int = 0
     heads: int | None = None
+    strided: bool = False
 
 
 @dataclass(frozen=True, slots=True)

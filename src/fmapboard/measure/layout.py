@@ -126,7 +126,8 @@ def axes_of(
     """Find the axes of a layer's input or output of the given shape.
 
     - Rows of attention, [N, heads, keys]: the heads are the channels.
-    - Parts of blocks: the last axis, if it has the length that ``part`` says.
+    - Parts of blocks: the last axis, if it has the length that ``part`` says. Of windows, such as
+      MaxViT's, the other three are [N · windows, h, w] or [N, windows, tokens].
     - Convolutions: the number of spatial axes is known, so an unbatched tensor is recognized.
     - Recurrent modules, three axes: [L, N, C], or [N, L, C] with ``batch_first``.
     - Other modules, [C] and [N, C]: maps of one pixel.
@@ -143,6 +144,11 @@ def axes_of(
     if part is not None and part.unit == "head":
         return Axes(grid=sequences.grid_of(None, shape[2]))  # of the first images of the batch
     if part is not None and dims >= 3 and shape[-1] == part.features:
+        grids = sequences.grids
+        if dims == 4 and grids is not None and grids.is_known:
+            grid = grids.windows_of(shape, strided=part.strided)
+            if grid is not None:
+                return Axes(channels=3, grid=grid)
         if dims > 3:
             return Axes(dims - 1, note=f"the last axis holds the channels: {part.shape}")
         return Axes(channels=2, tokens=True, grid=sequences.grid_of(*shape[:2]), rows=True)
@@ -182,7 +188,8 @@ def as_maps(tensor: Tensor, axes: Axes, sequences: Sequences = Sequences()) -> M
     if grid.prefix:
         how += f", prefix tokens skipped: {grid.prefix}"
     if grid.window is not None:
-        how += ", put together from windows of {}×{}".format(*grid.window)
+        what = "grids of {}×{} distant patches" if grid.strided else "windows of {}×{}"
+        how += f", put together from {what}".format(*grid.window)
         if sequences.grids is not None and sequences.grids.is_shifted:
             how += "; where a block shifts its windows, the patches are shifted"
     notes = "; ".join(filter(None, [note, how]))
@@ -190,14 +197,23 @@ def as_maps(tensor: Tensor, axes: Axes, sequences: Sequences = Sequences()) -> M
 
 
 def _patches(maps: Tensor, grid: TokenGrid) -> Tensor:
-    """Tokens [N, C, L] on their grid (see ``MapsView.patches``); a view where possible."""
-    samples, channels, _ = maps.shape
+    """Tokens on their grid (see ``MapsView.patches``); a view where possible.
+
+    Args:
+        maps: [N, C, L]; of windows also [N · windows, C, h, w] or [N, C, windows, tokens].
+        grid: the grid.
+    """
+    samples, channels = maps.shape[:2]
     if grid.window is None:
         return maps[..., grid.prefix :].reshape(samples, channels, grid.height, grid.width)
     window_height, window_width = grid.window
     rows = grid.height // window_height
     columns = grid.width // window_width
+    if maps.dim() == 4 and maps.shape[2:] != grid.window:
+        maps = maps.transpose(1, 2)  # [N, windows, C, tokens]
     windows = maps.reshape(-1, rows, columns, channels, *grid.window)
+    if grid.strided:
+        return windows.permute(0, 3, 4, 1, 5, 2)  # [N, C, h, rows, w, columns]
     return windows.permute(0, 3, 1, 4, 2, 5)  # [N, C, rows, h, columns, w]
 
 

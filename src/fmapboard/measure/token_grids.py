@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -33,12 +33,15 @@ class TokenGrid(NamedTuple):
         width: Number of patches in a row.
         window: Height and width of the windows that the grid is cut into, row by row, each of which
             is a sample of the tensor: [N · windows, window tokens, C]. None for whole images.
+        strided: A window holds every k-th row and column of the grid, k being the number of windows
+            in a column and in a row.
     """
 
     prefix: int
     height: int
     width: int
     window: Size | None = None
+    strided: bool = False
 
 
 class Cut(NamedTuple):
@@ -191,14 +194,31 @@ class TokenGrids:
                 found.append(TokenGrid(prefix, size.height, size.width))
         if found or samples is None:
             return min(found, default=None)
-        return self._windows_of(samples, tokens)
+        fitting = [window for window in self.windows if window[0] * window[1] == tokens]
+        return self._cut_into(samples, fitting)
 
-    def _windows_of(self, samples: int, tokens: int) -> TokenGrid | None:
+    def windows_of(self, shape: Sequence[int], *, strided: bool) -> TokenGrid | None:
+        """The grid that windows of features were cut from; None if these are no windows.
+
+        Args:
+            shape: [N · windows, h, w, C], or [N, windows, tokens, C] of square windows.
+            strided: see ``TokenGrid``.
+        """
+        samples, height, width, _ = shape
+        if _Images(samples, height, width) in self._all_sizes():
+            return None  # whole images
+        if any(size.samples == samples for size in self._sizes):
+            side = math.isqrt(width)
+            is_square = side > 1 and side * side == width and height > 1
+            found = self._cut_into(samples * height, [(side, side)]) if is_square else None
+        else:
+            found = self._cut_into(samples, [(height, width)])
+        return None if found is None else found._replace(strided=strided)
+
+    def _cut_into(self, samples: int, windows: Iterable[Size]) -> TokenGrid | None:
         """The grid that windows were cut from, padded to whole windows; None if in doubt."""
         found = set[TokenGrid]()
-        for window_height, window_width in self.windows:
-            if window_height * window_width != tokens:
-                continue
+        for window_height, window_width in windows:
             for size in self._all_sizes():
                 rows = ceil_div(size.height, window_height)
                 columns = ceil_div(size.width, window_width)

@@ -155,6 +155,10 @@ class _Network:
         is_called = not isinstance(self.named[block], nn.ModuleList)
         if is_called and block not in found:
             found[block] = LayerPart(f"Block {width}", "feature", width)
+        for name in [name for name in found if _is_inside(name, block)]:
+            around = [outer for outer in _around(name) if outer in self.named]
+            if any(_cuts_grids(self.named[outer]) for outer in around if _is_inside(outer, block)):
+                found[name] = found[name]._replace(strided=True)
 
     def _is_of_experts(self, name: str) -> bool:
         """True for a list of MLPs inside an element of another list, such as a block."""
@@ -355,6 +359,14 @@ def _joined_experts(module: nn.Module) -> int:
     own = [parameter.shape for parameter in known if parameter.dim() == 3]
     has_experts = len(own) > 1 and len({shape[0] for shape in own}) == 1
     return own[0][0] if has_experts else 0
+
+
+def _cuts_grids(module: nn.Module) -> bool:
+    """True for a module that cuts maps into grids of distant tokens, instead of into windows."""
+    kind = getattr(module, "partition_type", None)
+    if isinstance(kind, str):
+        return kind == "grid"
+    return getattr(module, "partition_block", None) is False
 
 
 def _scores(module: nn.Module) -> int | None:

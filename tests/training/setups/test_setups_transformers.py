@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import pytest
@@ -9,6 +10,7 @@ import timm
 import torch
 from logged_step import log_pass, measurement
 from torch import Tensor, nn
+from torchvision.models.maxvit import MaxVit
 from torchvision.models.swin_transformer import SwinTransformer
 from torchvision.models.vision_transformer import VisionTransformer
 
@@ -114,6 +116,67 @@ def test_windows_of_a_swin_are_put_back_on_the_grid() -> None:
         assert "32 tokens drawn as 4×8 patches, put together from windows of 2×2" in kept.view
         assert kept.view.endswith("where a block shifts its windows, the patches are shifted")
         assert kept.statistics.maximum.tolist() == pytest.approx(windows.amax((0, 1)).tolist())
+
+
+def partitions(maps: Tensor, size: int, *, is_grid: bool) -> Tensor:
+    """Maps [N, H, W, C] put together from [N · windows, size, size, C] as MaxViT cuts them."""
+    windows, _, _, channels = maps.shape
+    side = math.isqrt(windows // 2)
+    order = (0, 3, 1, 4, 2, 5) if is_grid else (0, 1, 3, 2, 4, 5)
+    return (
+        maps.view(2, side, side, size, size, channels)
+        .permute(order)
+        .reshape(2, side * size, side * size, channels)
+    )
+
+
+def assert_planes(kept: LayerMeasurement, maps: Tensor) -> None:
+    """Assert that the first image's maps [N, H, W, C] are drawn."""
+    assert kept.planes is not None
+    drawn = torch.from_numpy(kept.planes.pixels[0]).int()
+    expected = levels(maps[0].movedim(-1, 0)[: len(drawn)]).int()
+    assert drawn.shape == expected.shape
+    assert (drawn - expected).abs().max() <= 6  # 250 levels, the others are marks
+
+
+def test_windows_and_grids_of_timms_maxvit_are_put_back_on_the_image() -> None:
+    model = timm.create_model("maxvit_nano_rw_256", img_size=64)
+    assert model.stages[0].blocks[0].attn_grid.partition_size == (2, 2)
+    x = torch.randn(2, 3, 64, 64)
+    names = [f"stages.0.blocks.0.attn_{kind}.attn" for kind in ("block", "grid")]
+    step = log(model, x, None)
+    true = fmapboard.extract(model, x, names)  # after log, which calls eval()
+    for name, is_grid in zip(names, (False, True), strict=True):
+        kept, _ = of(step, name)
+        assert true[name].shape == (2 * 64, 2, 2, 64)
+        assert_planes(kept, partitions(true[name], 2, is_grid=is_grid))
+        what = "grids of 2×2 distant patches" if is_grid else "windows of 2×2"
+        assert kept.view == f"256 tokens drawn as 16×16 patches, put together from {what}"
+        assert kept.tokens is not None
+        assert kept.tokens.shape == (16, 16, 64)
+        whole, _ = of(step, name.removesuffix("attn") + "mlp.act")  # outside of the windows
+        assert whole.shape == (2, 16, 16, 256)
+        assert whole.view == "the last axis holds the channels: MLP 64→256"
+
+
+def test_windows_and_grids_of_torchvisions_maxvit_are_put_back_on_the_image() -> None:
+    model = MaxVit((32, 32), 8, 4, [8], [1], 8, 0.0)  # windows of 4×4 in maps of 8×8
+    x = torch.randn(2, 3, 32, 32)
+    names = [f"blocks.0.layers.0.layers.{kind}_attention" for kind in ("window", "grid")]
+    step = log(model, x, None)
+    true = fmapboard.extract(model, x, [f"{name}.{part}" for name in names for part in PARTS])
+    for name, is_grid in zip(names, (False, True), strict=True):
+        for part in PARTS:
+            windows = true[f"{name}.{part}"].flatten(0, 1).unflatten(1, (4, 4))
+            assert windows.shape[:3] == (2 * 4, 4, 4)
+            kept, _ = of(step, f"{name}.{part}")
+            assert_planes(kept, partitions(windows, 4, is_grid=is_grid))
+            what = "grids of 4×4 distant patches" if is_grid else "windows of 4×4"
+            assert kept.view == f"64 tokens drawn as 8×8 patches, put together from {what}"
+
+
+PARTS = ("attn_layer", "mlp_layer.2")
+"""Of torchvision's MaxViT: attention, and the activation of the MLP, both inside the windows."""
 
 
 def test_blocks_behind_1d_convolutions_are_read_and_drawn_as_tokens() -> None:
