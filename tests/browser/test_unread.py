@@ -55,7 +55,7 @@ def test_nothing_found_is_not_claimed_of_what_is_not_read_yet(
     list_.filter(has_text="nothing found so far in 2 layers × 2 steps").wait_for()
     line = person.see("h1.verdict")
     assert line.inner_text().startswith("?\nNot known so far: Nothing found in 2 layers")
-    told = f"TensorBoard has not yet read the whole log, which goes up to step {LAST}"
+    told = f"The log has not been read to its end yet, which is step {LAST}"
     assert told in list_.inner_text()
     assert told in person.see(".overview-head").inner_text()
     reading.is_done = True
@@ -92,7 +92,7 @@ def test_a_page_without_runs_says_that_files_are_not_read_yet(
         runs, routes={"**/data/runs*": lambda route: route.fulfill(json=empty)}, view=None
     )
     said = person.see("main.empty").inner_text()
-    assert "There are event files of fmapboard in /logs that TensorBoard has not read yet." in said
+    assert "There are event files of fmapboard in /logs that have not been read yet." in said
     assert "fmapboard.watch" not in said
     person.page.unroute("**/data/runs*")
     person.see("main.overview").wait_for()  # by itself

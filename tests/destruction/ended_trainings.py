@@ -157,7 +157,7 @@ def _lost(training: Training, most: int) -> str:
     """Which closed steps are not in the files, if they are more than ``most``."""
     log = EventLog(training.logdir)
     series = log.series.get(tags.OVERVIEW)
-    read: Sequence[int] = [] if series is None else sorted(series.data)
+    read: Sequence[int] = [] if series is None else list(series.steps)
     if log.started is None:
         return "there is no readable event file"
     missing = sorted(set(range(training.closed)) - set(read))

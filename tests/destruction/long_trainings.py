@@ -64,7 +64,7 @@ def attempts_at_many_steps(work: Path, steps: int) -> Iterator[Tried]:
 
 def _missing(run: Path, steps: int) -> str:
     log = EventLog(run, lambda tag: tag == tags.OVERVIEW)
-    found = {step for series in log.series.values() for step in series.data}
+    found = {step for series in log.series.values() for step in series.steps}
     missing = sorted(set(range(steps)) - found)
     lost = [f"{len(missing)} of {steps} are missing, the first {missing[0]}"] if missing else []
     return "; ".join([*lost, *log.problems])

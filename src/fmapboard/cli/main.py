@@ -58,11 +58,12 @@ def demo(**options: Any) -> None:
 @click.option(
     *("--logdir", "--log-dir"), "also", type=Directory(remote=True), help="The same as LOGDIR."
 )
-@options_of("run_server", "port", "open_browser")
+@options_of("run_server", "port", "open_browser", "standalone", "allow_host")
 def serve(logdir: Any, also: Any, **options: Any) -> None:
     """Start TensorBoard on LOGDIR (default: runs) and open the Feature maps tab.
 
-    Keeps the pictures of up to 200 steps per layer; the plain tensorboard command keeps 50.
+    Keeps the pictures of up to 200 steps per layer; the plain tensorboard command keeps 50, and
+    --standalone all of them.
     """
     from fmapboard.cli.commands.serve import run_server
 

@@ -217,6 +217,7 @@ FLAGS: Mapping[str, Mapping[str, Any]] = {
     "run_demo.log_dir": {"type": Directory(remote=False), "default": "runs/demo"},
     "run_demo.steps": {"absent": "250"},
     "port": {"type": click.IntRange(0, 65535)},
+    "allow_host": {"metavar": "NAME"},
     "open_browser": _off("--no-open", "Print the tab's address without opening a browser."),
     "write_report.out": {"flags": ("--out", "-o"), "type": EXISTING, "default": "report.html"},
     "write_report.layers": {"callback": None},

@@ -88,7 +88,7 @@ def _records_of(path: Path) -> RunFiles:
     for full, series in log.series.items():
         name, tag = tags.split(full)
         is_scalar = tag.partition("/")[0] in GROUPS
-        for datum in series.data.values():
+        for datum in series.ordered():
             if datum.step < 0:
                 continue
             builder = builders.setdefault(name, RecordBuilder(str(path), name))

@@ -127,7 +127,7 @@ class Reader:
             if tag not in log.series:
                 continue
             known = {point.step for point in points}
-            for datum in log.series[tag].data.values():
+            for datum in log.series[tag].ordered():
                 if datum.step not in known:
                     blobs = [(log, datum)] * datum.blobs
                     points.append(_point(plugin, run, tag, datum, blobs))

@@ -85,7 +85,7 @@ def layers_of(log: EventLog) -> dict[str, str]:
     labels: dict[str, str] = {}
     for tag, series in log.series.items():
         layer = layer_of(tag)
-        is_kept = bool(series.data)  # a run begun anew may have dropped all
+        is_kept = bool(series)  # a run begun anew may have dropped all
         if layer is not None and series.plugin == PLUGIN_NAME and is_kept:
             labels[layer.key] = layer.label
     return labels
@@ -96,7 +96,7 @@ def logged_steps(log: EventLog) -> list[int]:
     steps: set[int] = set()
     for tag, series in log.series.items():
         if _is_sampled(tag, series):
-            steps.update(series.data)
+            steps.update(series.steps)
     return sorted(steps)
 
 
@@ -108,10 +108,8 @@ def thin(log: EventLog, steps: Iterable[int]) -> None:
     kept = set(steps)
     for tag, series in log.series.items():
         is_thinned = series.plugin in _CHARTS or _is_sampled(tag, series)
-        if is_thinned and series.data:
-            first = min(series.data)
-            last = max(series.data)
-            series.keep({first, last, *kept})
+        if is_thinned and series:
+            series.keep({series.steps[0], series.steps[-1], *kept})
 
 
 def _is_sampled(tag: str, series: TagSeries) -> bool:

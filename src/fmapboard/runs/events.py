@@ -10,6 +10,10 @@ import contextlib
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 SCALARS = "scalars"
 """The plugin of a number that is stored without a tensor."""
@@ -40,7 +44,18 @@ _METADATA = 9
 _PLUGIN_DATA = 1
 _PLUGIN_NAME = 1
 # TensorProto
+_DTYPE = 1
+_SHAPE = 2
+_CONTENT = 4
 _STRING = 8
+# TensorShapeProto, TensorShapeProto.Dim
+_DIM = 2
+_SIZE = 1
+
+_DTYPES = {1: "<f4", 2: "<f8", 3: "<i4", 4: "u1", 9: "<i8"}
+"""TensorFlow's number of a type -> NumPy's name."""
+_MOST_DIMENSIONS = 32
+"""As many as an array may have."""
 
 
 @dataclass(slots=True)
@@ -146,6 +161,40 @@ def strings(data: bytes, tensor: Span) -> list[Span]:
         ValueError: the tensor is damaged.
     """
     return _inside(data, tensor, _STRING)
+
+
+def array(tensor: bytes) -> npt.NDArray[Any] | None:
+    """A serialized tensor whose numbers are stored as bytes; None if they are not.
+
+    Raises:
+        ValueError: it is damaged, or has fewer or more numbers than its shape.
+    """
+    dtype = ""
+    shape: list[int] = []
+    content: Span | None = None
+    for number, start, end in _fields(tensor, 0, len(tensor)):
+        if number == _DTYPE:
+            dtype = _DTYPES.get(_whole(tensor, start), "")
+        elif number == _SHAPE:
+            shape += _sides(tensor, (start, end))
+        elif number == _CONTENT:
+            content = start, end
+    if not dtype or content is None or content[0] == content[1]:
+        return None
+    start, end = content
+    numbers = np.frombuffer(tensor[start:end], dtype)
+    if len(shape) > _MOST_DIMENSIONS or min(shape, default=0) < 0:
+        raise ValueError(f"no array: its shape is {shape}")
+    return numbers.reshape(shape)
+
+
+def _sides(data: bytes, shape: Span) -> list[int]:
+    """The sides of a TensorShapeProto."""
+    sides = []
+    for dim in _inside(data, shape, _DIM):
+        sizes = [_whole(data, at) for at, _ in _inside(data, dim, _SIZE)]
+        sides.append(sizes[-1] if sizes else 0)
+    return sides
 
 
 def _inside(data: bytes, message: Span, number: int) -> list[Span]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections import deque
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from pathlib import Path
 
 
 def folders(
-    path: Path | str, errors: list[OSError] | None = None
+    path: Path | str, errors: list[OSError] | None = None, *, within: str = ""
 ) -> Iterator[tuple[str, list[os.DirEntry[str]]]]:
     """The directories at or below a path, each with its entries, in any order.
 
@@ -20,6 +21,8 @@ def folders(
     Args:
         path: where to look.
         errors: for each directory that cannot be listed, the error is appended.
+        within: a directory without symbolic links in its path: those that lead out of it are not
+            followed, and are among the errors. Empty to follow all.
     """
     reached = set()
     waiting = deque([str(path)])  # those behind links come last
@@ -41,7 +44,21 @@ def folders(
             if entry.is_dir(follow_symlinks=False):
                 waiting.appendleft(entry.path)
             elif entry.is_symlink() and os.path.isdir(entry.path):
-                waiting.append(entry.path)
+                if not within or is_inside(entry.path, within):
+                    waiting.append(entry.path)
+                elif errors is not None:
+                    errors.append(outside(entry.path))
+
+
+def is_inside(path: str, folder: str) -> bool:
+    """True if a path, its symbolic links followed, is a directory without links or below it."""
+    real = os.path.realpath(path)
+    return real == folder or real.startswith(os.path.join(folder, ""))
+
+
+def outside(path: str) -> OSError:
+    """The error of a symbolic link that is not followed."""
+    return PermissionError(errno.EACCES, "leads out of the directory that is read", path)
 
 
 def entries(folder: Path | str) -> list[os.DirEntry[str]]:

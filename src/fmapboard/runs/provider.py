@@ -6,6 +6,7 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from types import SimpleNamespace
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
@@ -13,7 +14,7 @@ from weakref import WeakValueDictionary
 
 from fmapboard.formats.tab_records import PLUGIN_NAME
 from fmapboard.runs.events import SCALARS
-from fmapboard.runs.log import EventLog, TagSeries
+from fmapboard.runs.log import Datum, EventLog, TagSeries
 
 T = TypeVar("T")
 Build: TypeAlias = Callable[[T | None], T]
@@ -161,11 +162,12 @@ class Files:
 
     Args:
         logs: by name of the run.
+        most: bytes of parsed records to cache.
     """
 
-    def __init__(self, logs: Mapping[str, EventLog]) -> None:
+    def __init__(self, logs: Mapping[str, EventLog], most: int = BUILT) -> None:
         self._logs = logs
-        self.built = Cache(BUILT).renew  # see `Provider`
+        self.built = Cache(most).renew  # see `Provider`
 
     def runs(self) -> dict[str, tuple[float | None, list[str]]]:
         """See `Provider`."""
@@ -178,26 +180,27 @@ class Files:
     def points(self, plugin: str, run: str, tags: Iterable[str]) -> dict[str, list[Point]]:
         """See `Provider`."""
         found: dict[str, list[Point]] = {}
-        for tag, series in self._series(plugin, run, tags):
-            points = []
-            for datum in series.ordered():
-                wall_time = finite(datum.wall_time)
-                blobs = range(datum.blobs)
-                point = Point(plugin, run, tag, datum.step, wall_time=wall_time, blobs=blobs)
-                points.append(point)
-            found[tag] = points
+        with self._locked(run):
+            for tag, series in self._series(plugin, run, tags):
+                points = []
+                for step, wall_time, count in series.outlines():
+                    at = finite(wall_time)
+                    point = Point(plugin, run, tag, step, wall_time=at, blobs=range(count))
+                    points.append(point)
+                found[tag] = points
         return found
 
     def tags_of(self, plugin: str, run: str) -> list[str]:
         """See `Provider`."""
-        return [tag for tag, _ in self._series(plugin, run, None)]
+        with self._locked(run):
+            return [tag for tag, _ in self._series(plugin, run, None)]
 
     def scalars(self, run: str, tags: Iterable[str]) -> dict[str, list[Any]]:
         """See `Provider`."""
         found: dict[str, list[Any]] = {}
-        for tag, series in self._series(SCALARS, run, tags):
+        for tag, data in self._data(SCALARS, run, tags).items():
             points = []
-            for datum in series.ordered():
+            for datum in data:
                 if datum.number is not None:
                     point = SimpleNamespace(step=datum.step, value=datum.number)
                     points.append(point)
@@ -207,9 +210,9 @@ class Files:
     def histograms(self, run: str, tags: Iterable[str]) -> dict[str, list[Any]]:
         """See `Provider`."""
         found: dict[str, list[Any]] = {}
-        for tag, series in self._series(HISTOGRAMS, run, tags):
+        for tag, data in self._data(HISTOGRAMS, run, tags).items():
             points = []
-            for datum in series.ordered():
+            for datum in data:
                 array = self._logs[run].array(datum)
                 point = SimpleNamespace(step=datum.step, numpy=array)
                 points.append(point)
@@ -234,24 +237,34 @@ class Files:
         """Nothing is dropped."""
 
     def _strings(self, point: Point) -> list[bytes]:
-        log = self._logs[point.run]
-        series = log.series[point.tag]
-        datum = series.data.get(point.step)
-        if datum is None:
+        log = self._logs.get(point.run)
+        if log is None:
             return []
-        return log.strings(datum)
+        with log.lock:
+            series = log.series.get(point.tag)
+            datum = None if series is None else series.at(point.step)
+        return [] if datum is None else log.strings(datum)
+
+    def _locked(self, run: str) -> AbstractContextManager[Any]:
+        """Keeps a run as it is while its series are read."""
+        log = self._logs.get(run)
+        return nullcontext() if log is None else log.lock
+
+    def _data(self, plugin: str, run: str, tags: Iterable[str]) -> dict[str, list[Datum]]:
+        with self._locked(run):
+            return {tag: series.ordered() for tag, series in self._series(plugin, run, tags)}
 
     def _series(
         self, plugin: str, run: str, tags: Iterable[str] | None
     ) -> Iterator[tuple[str, TagSeries]]:
+        """The series of a run that belong to a plugin; of these tags, or all."""
         log = self._logs.get(run)
         if log is None:
             return
-        asked = None if tags is None else set(tags)
-        for tag, series in log.series.items():
-            if asked is not None and tag not in asked:
-                continue
-            if series.plugin == plugin and series.data:
+        asked = log.series if tags is None else dict.fromkeys(tags)
+        for tag in asked:
+            series = log.series.get(tag)
+            if series and series.plugin == plugin:
                 yield tag, series
 
 

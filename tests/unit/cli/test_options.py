@@ -86,7 +86,7 @@ def test_what_is_read_from_the_source_is_what_python_says(name: str) -> None:
     [
         ("demo", "every", "Log every N steps."),
         ("demo", "steps", "Training steps.  [default: 250]"),
-        ("serve", "port", "TensorBoard's port; 0 for any free one."),
+        ("serve", "port", "The server's port; 0 for any free one."),
         ("check", "silenced", "Leave out a check. Repeatable."),
         ("report", "layers", "Layers to include, such as 'layer1.*'; '!*.downsample.*' excludes "
          "layers. Repeatable."),

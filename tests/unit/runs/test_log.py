@@ -32,7 +32,7 @@ def test_a_tensor_that_does_not_hold_all_its_numbers_is_no_array(
     content = framing.frame(event.SerializeToString())
     (tmp_path / "events.tfevents").write_bytes(b"".join(content))
     log = EventLog(tmp_path)
-    assert log.array(log.series["values"].data[1]) is None
+    assert log.array(log.series["values"][0]) is None
 
 
 def test_a_log_has_the_values_that_tensorboards_own_messages_have(tmp_path: Path) -> None:
@@ -49,7 +49,8 @@ def test_a_log_has_the_values_that_tensorboards_own_messages_have(tmp_path: Path
         stored = [(event, value) for event in loaded(folder) for value in event.summary.value]
         assert {value.tag for _, value in stored} == set(log.series)
         for event, value in stored:
-            datum = log.series[value.tag].data[event.step]
+            datum = log.series[value.tag].at(event.step)
+            assert datum is not None
             assert (datum.step, datum.wall_time) == (event.step, event.wall_time)
             assert log.strings(datum) == list(value.tensor.string_val)
             assert datum.blobs == len(value.tensor.string_val)
@@ -91,7 +92,7 @@ def test_of_two_values_at_one_step_the_first_counts_unless_the_run_is_resumed(
     assert [(datum.step, datum.number) for datum in loss] == [(0, 1.0), (3, 2.0)]
     write(tmp_path, 0, 3)
     write(tmp_path, 2, start_step=2)
-    assert sorted(EventLog(tmp_path).series["gradient_norm/total"].data) == [0, 2]
+    assert list(EventLog(tmp_path).series["gradient_norm/total"].steps) == [0, 2]
 
 
 def test_the_beginning_of_an_event_has_its_time_and_step() -> None:

@@ -298,7 +298,7 @@ def _write(verdict: Verdict, run: RunFiles, folder: Path, taken: set[str]) -> It
     shown = []
     for tag in dict.fromkeys(asked):
         series = log.series.get(tag)
-        if series is not None and series.data:
+        if series:
             shown.append(tag)
     for tag in shown[:_PICTURES]:
         data = log.series[tag].ordered()

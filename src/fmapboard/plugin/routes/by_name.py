@@ -43,6 +43,7 @@ class Runs(Answer):
         keeps_enough: False if TensorBoard keeps its default of 10 steps, because there were no
             records of the tab when it started.
         is_unread: True if there are no runs, but files of fmapboard that TensorBoard has not read.
+        keeps_all: True if every logged step is kept, by a server that is not TensorBoard.
     """
 
     runs: list[RunEntry]
@@ -50,9 +51,16 @@ class Runs(Answer):
     root: str
     keeps_enough: bool
     is_unread: bool
+    keeps_all: bool
 
 
-def runs(provider: Provider, logdirs: Sequence[str] = (), *, keeps_enough: bool = True) -> Runs:
+def runs(
+    provider: Provider,
+    logdirs: Sequence[str] = (),
+    *,
+    keeps_enough: bool = True,
+    keeps_all: bool = False,
+) -> Runs:
     """The runs with records of the tab; see `Runs` for the arguments."""
     listed = []
     for run, (started, tags) in provider.runs().items():
@@ -70,6 +78,7 @@ def runs(provider: Provider, logdirs: Sequence[str] = (), *, keeps_enough: bool 
         root=root,
         keeps_enough=keeps_enough,
         is_unread=not listed and has_own_records(logdirs),
+        keeps_all=keeps_all,
     )
 
 

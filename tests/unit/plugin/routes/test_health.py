@@ -18,7 +18,7 @@ from two_layer_runs import log_steps, store_blobs
 
 from fmapboard.formats.overview import LayerFacts, OverviewStep, pack_overview
 from fmapboard.health.states import CODES
-from fmapboard.plugin import overview_series, plugin
+from fmapboard.plugin import apps, overview_series
 from fmapboard.plugin.answers import Missing
 from fmapboard.plugin.overview_series import run_overview
 from fmapboard.plugin.routes import health as health_route
@@ -117,7 +117,7 @@ def test_an_answer_is_compressed_for_a_browser_that_accepts_it(
     faulty_runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tab = open_tab(faulty_runs)
-    monkeypatch.setattr(plugin, "_SMALL", 1000)
+    monkeypatch.setattr(apps, "_SMALL", 1000)
     plain = tab.get("data/health", run="faulty")
     packed = tab.client.get(
         "/data/plugin/feature_maps/data/health?run=faulty", headers={"Accept-Encoding": "gzip"}

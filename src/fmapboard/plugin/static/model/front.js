@@ -291,12 +291,12 @@ export function scope({ layers, steps, written }, kind = "step") {
 }
 
 /**
- * That TensorBoard has not read a run to its end; "" if it has.
+ * That a run has not been read to its end; "" if it has.
  * @param {number|null} unread newest logged step
  */
 export function unreadText(unread) {
   if (unread === null) return "";
-  return `TensorBoard has not yet read the whole log, which goes up to step ${stepText(unread)}`;
+  return `The log has not been read to its end yet, which is step ${stepText(unread)}`;
 }
 
 // A run of `diff` that holds differences: it opens at the first layer that differs, in a signed

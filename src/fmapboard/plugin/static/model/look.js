@@ -152,6 +152,8 @@ export function look(app) {
     logdir: listed.value?.logdir ?? "",
     /** False if TensorBoard keeps its default of 10 steps per series. */
     keepsEnough: listed.value?.keeps_enough ?? true,
+    /** True if every logged step is kept, by a server that is not TensorBoard. */
+    keepsAll: listed.value?.keeps_all ?? false,
     /** The list of runs, or an error in its place, has arrived. */
     listed: Boolean(listed.value || listed.error),
     layers,

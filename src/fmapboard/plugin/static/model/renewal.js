@@ -46,6 +46,8 @@ export function timeText(ms) {
 // Requests again what may have grown: when TensorBoard has reloaded, and at intervals.
 
 const LIVE_EVERY_MS = 10000;
+/** From a server that reads the files as they grow; TensorBoard looks at them every 5 s. */
+const CLOSE_EVERY_MS = 3000;
 const EMPTY_EVERY_MS = 3000;
 /** While TensorBoard is reading a log that was written before. */
 const UNREAD_EVERY_MS = 2000;
@@ -113,7 +115,8 @@ export class Renewal {
     const isIdle = model?.listed && !source.cache.left();
     const empty = isIdle && !model.layers.length;
     const unread = isIdle && (model.unread !== null || model.front?.unread);
-    const pauses = [this.live ? LIVE_EVERY_MS : Infinity, empty ? EMPTY_EVERY_MS : Infinity];
+    const liveEvery = model?.keepsAll ? CLOSE_EVERY_MS : LIVE_EVERY_MS;
+    const pauses = [this.live ? liveEvery : Infinity, empty ? EMPTY_EVERY_MS : Infinity];
     if (unread) pauses.push(this.unreadEvery(now));
     const runsEvery = now - this.startedAt < FIRST_MS ? FIRST_RUNS_EVERY_MS : RUNS_EVERY_MS;
     if (this.missed || since > Math.min(...pauses)) {

@@ -75,10 +75,7 @@ function noteOf(a, b, between) {
 /** Why a picture cannot be drawn, in words. @param {Maps} maps @param {Question} question */
 export function whyNot(maps, question) {
   if (maps.missing.includes(question.role)) {
-    return (
-      "TensorBoard no longer keeps this picture at this step. Start it with " +
-      "`fmapboard serve` or --samples_per_plugin images=1000 to keep more."
-    );
+    return "This picture is not kept; fmapboard serve --standalone keeps all.";
   }
   if (!pictureOf(maps, question.role)) return "not logged for this layer at this step";
   if (question.role !== "kernels") return `no picture of sample ${question.sample}`;

@@ -63,10 +63,8 @@ export const GLOSSARY = Object.freeze({
   block:
     "The square of positions that one stored pixel is the mean of, because the map was too " +
     "large to store.",
-  kept:
-    "TensorBoard holds a sample of the logged steps in memory: the first and the last " +
-    "always, others at random.",
-  live: "Asks for new steps every 10 seconds. It is on while the run is being written.",
+  kept: "TensorBoard keeps a sample of the logged steps: the first, the last, others at random.",
+  live: "Asks for new steps every few seconds. It is on while the run is being written.",
 });
 
 /**

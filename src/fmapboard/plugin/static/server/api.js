@@ -51,7 +51,7 @@ export async function ask(path, query, signal) {
     answer = await answering(path, query, signal);
   } catch (error) {
     if (signal.aborted) throw error;
-    throw new ServerError(0, "TensorBoard does not answer. Is it still running?");
+    throw new ServerError(0, "The server does not answer. Is it still running?");
   }
   if (answer.ok) return answer;
   const text = await answer.text();
@@ -59,7 +59,7 @@ export async function ask(path, query, signal) {
   try {
     said = JSON.parse(text).error ?? text;
   } catch {
-    // not from fmapboard: TensorBoard's own error page
+    // not from fmapboard: an error page of TensorBoard or of a proxy
   }
   throw new ServerError(answer.status, `${said || "no answer"} (HTTP ${answer.status})`);
 }

@@ -23,6 +23,8 @@ export interface RunsAnswer {
   keeps_enough: boolean;
   /** true if there are no runs, but files of fmapboard that TensorBoard has not read. */
   is_unread: boolean;
+  /** true if every logged step is kept, by a server that is not TensorBoard. */
+  keeps_all: boolean;
 }
 
 /** `data/layers`: the layers of a run in network order, and its inputs. */
@@ -121,7 +123,7 @@ export interface VerdictsAnswer {
 
 /** `data/maps`: header, arrays and pictures of a layer at a step. */
 export interface MapsAnswer {
-  /** of the record, as stored. */
+  /** of the record, as stored, with the `tokens` that another record has. */
   header: RecordHeader;
   /** number of the step. */
   step: number;

@@ -428,8 +428,7 @@ function marksText({ health }) {
 }
 
 const KEEPS_MORE =
-  "The last step is the newest one that TensorBoard has read. To keep more steps, start it with " +
-  "fmapboard serve, or with --samples_per_plugin images=500,feature_maps=500.";
+  "TensorBoard keeps more steps if it is started with fmapboard serve; --standalone keeps all.";
 
 const HOLDS_MORE =
   "This report holds pictures of these steps; fmapboard report --steps N holds those of more.";
@@ -456,7 +455,9 @@ export function Time({ app, model }) {
       : `${counted(steps.length, "step")} read so far, the log goes up to step ${stepText(unread)}`;
   const explained = app.report
     ? { title: HOLDS_MORE }
-    : explanation("kept live", `${kept}${age}\n${KEEPS_MORE}`);
+    : model.keepsAll
+      ? explanation("live", kept + age)
+      : explanation("kept live", `${kept}${age}\n${KEEPS_MORE}`);
   const moved = typed((to) => app.update({ step: steps.slice(0, -1)[Number(to)] ?? null }));
   return html`
     <div class="time" role="group" aria-label="Step">

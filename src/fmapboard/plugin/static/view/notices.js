@@ -124,17 +124,12 @@ const CODE = [
   'with fmapboard.watch(model, "runs/exp1", optimizer=optimizer, every=100):',
   "    train(...)",
 ].join("\n");
-const SERVE =
-  "Then point TensorBoard at the log directory; fmapboard serve also keeps enough steps in memory:";
 
 /** What was looked at, in words. @param {Pick<Model, "isUnread"|"logdir">} model */
 function whereText({ isUnread, logdir }) {
   const inLogdir = logdir ? ` in ${logdir}` : "";
-  if (isUnread)
-    return `There are event files of fmapboard${inLogdir} that TensorBoard has not read yet.`;
-  return logdir
-    ? `TensorBoard reads ${logdir}; no run in it holds records of fmapboard.`
-    : "No run that TensorBoard reads holds records of fmapboard.";
+  if (isUnread) return `There are event files of fmapboard${inLogdir} that have not been read yet.`;
+  return `No run${inLogdir || " here"} holds records of fmapboard.`;
 }
 
 /**
@@ -151,7 +146,7 @@ export function Empty({ model, shown, reload }) {
       <div hidden=${isUnread}>
         <p>Two lines around your training loop write them:</p>
         <pre>${CODE}</pre>
-        <p>${SERVE}</p>
+        <p>Then look at them, also while they are written:</p>
         <pre>fmapboard serve runs</pre>
         <p>No model at hand? This trains a small one on bundled images, in seconds:</p>
         <pre>fmapboard demo</pre>

@@ -1,0 +1,64 @@
+"""The tab without TensorBoard in a real browser: the same page, which follows the directory."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import quote
+
+from browser_visitor import PATIENCE_MS, Person
+from standalone_servers import standalone
+from striped_training import train
+
+FORMAT_1 = Path(__file__).parents[1] / "golden" / "format_1"
+PLACES: dict[str, dict[str, object]] = {
+    "overview": {"run": "training", "view": "overview", "front": "states", "findings": "open"},
+    "sheet": {"run": "training", "view": "overview", "front": "pictures"},
+    "maps": {"run": "training", "layer": "fmapboard/stem.0", "step": 10, "view": "maps"},
+    "patches": {"run": "training", "layer": "fmapboard/block.0", "step": 20, "channel": 1},
+}
+SHOWN = """() => [document.body.innerText.replaceAll(/\\s+/g, " "),
+  ...[...document.querySelectorAll("canvas")]
+    .filter((each) => each.checkVisibility() && each.width * each.height)
+    .map((each) => each.toDataURL())]"""
+
+
+def shown(person: Person, state: dict[str, object]) -> list[str]:
+    """The text and the canvases of a view."""
+    entries = "".join(f"&p.feature_maps.{k}={quote(str(v), '')}" for k, v in state.items())
+    person.turn_to(f"feature_maps{entries}")
+    person.settle()
+    return list(person.frame.evaluate(SHOWN))
+
+
+def test_the_page_shows_what_it_shows_in_tensorboard(
+    serve: Callable[[Path], str], visit: Callable[..., Person]
+) -> None:
+    with standalone(FORMAT_1) as server:
+        tab = visit(serve(FORMAT_1), anew=True, **PLACES["overview"])
+        alone = visit(f"{server.address}?", anew=True, **PLACES["overview"])
+        for place, state in PLACES.items():
+            expected = shown(tab, state)
+            assert len(expected) > 1
+            assert shown(alone, state) == expected, place
+
+
+def test_runs_and_steps_appear_while_they_are_written_and_a_deleted_run_is_gone(
+    visit: Callable[..., Person], tmp_path: Path
+) -> None:
+    with standalone(tmp_path) as server:
+        person = visit(f"{server.address}?", anew=True)
+        empty = person.see(".empty").text_content()
+        assert f"No run in {tmp_path} holds records of fmapboard." in empty
+        train(tmp_path / "new", [0, 1])
+        person.see(".tree .layer").first.wait_for(timeout=PATIENCE_MS)
+        person.drawn(1)
+        train(tmp_path / "new", [2, 3])
+        person.drawn(3)
+        assert person.see(".kept").inner_text() == "all 4 logged steps kept"
+        shutil.rmtree(tmp_path / "new")
+        person.see(".empty").wait_for(timeout=PATIENCE_MS)
+        (gone,) = person.complaints
+        assert "data/layers?run=new" in gone  # the browser names each answer that is 404
+        person.complaints.clear()
