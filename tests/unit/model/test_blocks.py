@@ -8,6 +8,7 @@ from torch.nn import functional
 from fmapboard.model import blocks, layers
 from fmapboard.model.blocks import find_blocks
 from fmapboard.model.layers import WatchedLayers, select
+from fmapboard.records import LayerPart
 
 
 class CausalSelfAttention(nn.Module):
@@ -129,18 +130,14 @@ def test_the_hidden_activation_of_a_function_is_what_the_first_layer_returns():
     layer = nn.TransformerEncoderLayer(32, 4, 64, batch_first=True)
     parts = find_blocks(dict(nn.TransformerEncoder(layer, 1).named_modules())).parts
 
-    assert parts["layers.0.linear1"] == ("MLP 32→64", "unit", 64, 0, None)
+    assert parts["layers.0.linear1"] == LayerPart("MLP 32→64", "unit", 64, 0, None)
 
 
 def test_a_gated_first_layer_returns_twice_as_many_features():
     model = nn.Sequential(Block(CausalSelfAttention(32, 4), Swiglu(32, 48)))
 
-    assert find_blocks(dict(model.named_modules())).parts["0.rest.w12"] == (
-        "MLP 32→48",
-        "unit",
-        96,
-        0,
-        None,
+    assert find_blocks(dict(model.named_modules())).parts["0.rest.w12"] == LayerPart(
+        "MLP 32→48", "unit", 96
     )
 
 
@@ -184,9 +181,9 @@ def test_experts_whose_weights_are_side_by_side_have_a_router_too():
     router.experts.down = nn.Parameter(torch.zeros(4, 32, 64))
     model = nn.Sequential(Block(CausalSelfAttention(32, 4), router))
 
-    assert find_blocks(dict(model.named_modules())).parts["0.rest.gate"] == (
-        "Experts 4, top 2", "expert", 4, 2, None,
-    )  # fmt: skip
+    assert find_blocks(dict(model.named_modules())).parts["0.rest.gate"] == LayerPart(
+        "Experts 4, top 2", "expert", 4, 2
+    )
 
 
 def test_blocks_of_a_mixer_count_beside_a_convolution_only():
@@ -225,7 +222,7 @@ def test_watched_layers_know_what_their_parts_are():
     model = nn.Sequential(Block(CausalSelfAttention(32, 4), mlp(32, 64)))
     watched = WatchedLayers(nn.Sequential(nn.Conv2d(3, 32, 4, 4), model))
 
-    assert watched.parts["1.0.mixer"] == ("Attention 4×8", "feature", 32, 0, 4)
+    assert watched.parts["1.0.mixer"] == LayerPart("Attention 4×8", "feature", 32, 0, 4)
 
 
 def test_blocks_are_found_once_per_selection(monkeypatch: pytest.MonkeyPatch) -> None:
