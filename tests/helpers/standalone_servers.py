@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 LIMIT = 60  # s
@@ -45,11 +46,17 @@ class Standalone:
 
 @contextmanager
 def standalone(logdir: Path, *options: str) -> Iterator[Standalone]:
-    """Start the server; it is ended whatever happens."""
-    command = [sys.executable, "-m", "fmapboard", "serve", str(logdir), "--standalone"]
-    command += ["--port", "0", "--no-open", *options]
+    """Start the server on a log directory; it is ended whatever happens."""
+    with started("serve", str(logdir), "--standalone", *options) as server:
+        yield server
+
+
+@contextmanager
+def started(*words: str, port: int = 0, stderr: Any = subprocess.DEVNULL) -> Iterator[Standalone]:
+    """Start an ``fmapboard`` command that ends in the server; it is ended whatever happens."""
+    command = [sys.executable, "-m", "fmapboard", *words, "--port", str(port), "--no-open"]
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as process:
+    with subprocess.Popen(command, stdout=pipe, stderr=stderr, text=True) as process:
         timer = threading.Timer(LIMIT, process.kill)  # so that a test fails instead of hanging
         timer.start()
         try:

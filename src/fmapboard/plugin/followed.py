@@ -18,6 +18,8 @@ _EVERY = 1.0
 """Time in s between two looks for new runs and records."""
 _SHARE = 0.05
 """Part of the time that may go into looking for new runs, which takes long in a large tree."""
+_FIRST = 1.0
+"""Time in s for which the first answer waits for runs."""
 _IDLE = 60.0
 """Time in s after the last question for which new records are looked for."""
 _CHUNK = 100
@@ -44,6 +46,7 @@ class FollowedRuns(Files):
         self._behind: set[str] = set()
         self._ends = LogEnds([("", self._root)])
         self._asked = threading.Event()
+        self._looked = threading.Event()
         self._ended = threading.Event()
         self._asked_at = time.monotonic()
         self._list_after = self._asked_at
@@ -69,6 +72,11 @@ class FollowedRuns(Files):
             else:
                 self._ended.wait(_EVERY)
 
+    def runs(self) -> dict[str, tuple[float | None, list[str]]]:
+        """See `Provider`; waits a little for the first look."""
+        self._looked.wait(_FIRST)
+        return super().runs()
+
     def look(self) -> bool:
         """Read what is new, of many records a part.
 
@@ -89,6 +97,7 @@ class FollowedRuns(Files):
             if log.read_on(files, _CHUNK):
                 behind.add(run)
         self._behind = behind
+        self._looked.set()
         return bool(behind)
 
     def unread(self, run: str, tag: str, read: float) -> int | None:

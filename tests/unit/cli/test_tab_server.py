@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import runpy
 import shlex
+import socket
 import subprocess
 import sys
 import threading
@@ -12,9 +15,11 @@ import webbrowser
 from pathlib import Path
 
 import pytest
+from event_files import write
 from local_servers import take_pkg_resources
+from standalone_servers import started
 
-from fmapboard.cli.commands import tab_server
+from fmapboard.cli.commands import serve, tab_server
 from fmapboard.cli.commands.serve import server_command
 
 
@@ -103,16 +108,55 @@ def test_a_real_server_prints_its_tabs_address_and_opens_it_if_asked(
     assert rest == ""
 
 
-def test_a_server_without_pkg_resources_ends_in_one_line_that_names_the_cure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_without_pkg_resources_one_line_names_the_cure_and_the_tab_is_shown_without_tensorboard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     take_pkg_resources(tmp_path, monkeypatch)
     monkeypatch.delitem(sys.modules, tab_server.__name__)
-    with pytest.raises(SystemExit) as ended:
-        runpy.run_module(tab_server.__name__)
+    commands: list[list[str]] = []
+    monkeypatch.setattr(serve, "in_place", lambda command: commands.append(command) or 7)
     install = f"{shlex.quote(sys.executable)} -m pip install"
-    assert ended.value.code == (
+    cure = (
         "fmapboard: TensorBoard does not start: before version 2.21 it needs pkg_resources, which "
         f"setuptools 82 and newer no longer have; run: {install} 'setuptools<82', or: {install} "
         "--upgrade tensorboard"
     )
+    monkeypatch.setattr(sys, "argv", ["tab", "--logdir", "runs", "--port", "6006"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module(tab_server.__name__)
+    assert ended.value.code == 7
+    assert capsys.readouterr().err == f"{cure}. Showing the tab without it\n"
+    shown = ["serve", "--standalone", "--logdir", "runs", "--port", "6006", "--no-open"]
+    assert commands == [[sys.executable, "-m", "fmapboard", *shown]]
+    monkeypatch.setattr(sys, "argv", ["tab", "--logdir", "s3://bucket/runs", "--port", "6006"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module(tab_server.__name__)
+    assert ended.value.code == cure
+
+
+BROKEN = {"tensorboard.py": "raise TypeError('Descriptors cannot\\nbe created directly.')"}
+"""Name of a module -> what it does instead of being imported, as a broken installation."""
+REASONS = {
+    "tensorboard.py": "TypeError: Descriptors cannot be created directly.; see fmapboard doctor",
+    "": "TensorBoard could not bind to port",
+}
+
+
+@pytest.mark.parametrize("broken", [*BROKEN, ""], ids=["tensorboard", "port"])
+def test_where_tensorboard_cannot_start_the_tab_is_shown_without_it(
+    broken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "logs" / "run", 0)
+    if broken:
+        tmp_path.joinpath(broken).write_text(BROKEN[broken])
+        paths = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+        monkeypatch.setenv("PYTHONPATH", paths)
+    with socket.create_server(("127.0.0.1", 0)) as taken, tmp_path.joinpath("err").open("w") as err:
+        port = 0 if broken else taken.getsockname()[1]
+        with started("serve", str(tmp_path / "logs"), port=port, stderr=err) as server:
+            status, body = server.get("/data/runs")
+    assert (status, json.loads(body)["runs"][0]["run"]) == (200, "run")
+    *before, line = tmp_path.joinpath("err").read_text().splitlines()
+    assert line.startswith(f"fmapboard: TensorBoard does not start ({REASONS[broken]}")
+    assert line.endswith("). Showing the tab without it")
+    assert not broken or before == []  # TensorBoard prints lines of its own before it has a port

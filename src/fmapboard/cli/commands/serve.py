@@ -74,15 +74,20 @@ def run_server(
     if allow_host:
         raise ConfigurationError("--allow-host belongs to --standalone; TensorBoard has --host")
     command = server_command(logdir, port, opens=opens)
-    sys.stdout.flush()
-    if os.name == "posix":
-        os.execv(command[0], command)  # signals reach the server itself; no child is left behind
-    code = subprocess.call(command)
+    code = in_place(command)
     if code:
         raise FmapboardError(
             f"TensorBoard ended with exit code {code}; above is what it says, and fmapboard doctor "
             "examines the installation"
         )
+
+
+def in_place(command: list[str]) -> int:
+    """Run a command in place of this process; where that cannot be done, return its exit code."""
+    sys.stdout.flush()
+    if os.name == "posix":
+        os.execv(command[0], command)  # signals reach the server itself; no child is left behind
+    return subprocess.call(command)
 
 
 def run_standalone(

@@ -2,32 +2,54 @@
 
 `serve` runs ``python -m fmapboard.cli.commands.tab_server [--open] OPTIONS`` with TensorBoard's
 options. The address is printed by the server, because only it knows which port ``--port 0`` got,
-and when the port is open.
+and when the port is open. If TensorBoard cannot start, the tab is shown without it.
 """
 
 from __future__ import annotations
 
-import contextlib
 import sys
-import threading
-import webbrowser
 from collections.abc import Callable
 from functools import partial
-from typing import Any
-
-from absl import app
+from typing import Any, NoReturn
 
 from fmapboard.cli.commands.doctor_probe import without_pkg_resources
-from fmapboard.cli.commands.serve import OPEN_BROWSER
+from fmapboard.cli.commands.serve import OPEN_BROWSER, in_place, open_in_browser
+from fmapboard.errors import error_text, escaped
 from fmapboard.formats.tab_records import PLUGIN_NAME
 
+
+def show_without(reason: str, port: str = "") -> NoReturn:
+    """Show the tab without TensorBoard in place of this process, which was to be TensorBoard's.
+
+    Args:
+        reason: why TensorBoard does not start, in words.
+        port: the port; empty for that of this process's arguments.
+    """
+    given = dict(zip(sys.argv, sys.argv[1:], strict=False))
+    logdir = given["--logdir"]
+    line = escaped(" ".join(reason.split()))
+    if "://" in logdir:
+        sys.exit(f"fmapboard: {line}")
+    print(f"fmapboard: {line}. Showing the tab without it", file=sys.stderr, flush=True)
+    words = ["serve", "--standalone", "--logdir", logdir, "--port", port or given["--port"]]
+    if OPEN_BROWSER not in sys.argv:
+        words.append("--no-open")
+    sys.exit(in_place([sys.executable, "-m", "fmapboard", *words]))
+
+
+def reason_of(error: Exception) -> str:
+    """Why TensorBoard does not start, in words, and what to do."""
+    if isinstance(error, ModuleNotFoundError) and error.name == "pkg_resources":
+        return without_pkg_resources(sys.executable)
+    return f"TensorBoard does not start ({error_text(error)}; see fmapboard doctor)"
+
+
 try:
+    from absl import app
     from tensorboard import default, main_lib, program
     from tensorboard.plugins.base_plugin import FlagsError
-except ModuleNotFoundError as error:
-    if error.name != "pkg_resources":
-        raise
-    sys.exit(f"fmapboard: {without_pkg_resources(sys.executable)}")
+except Exception as error:  # of another protobuf, which raises a TypeError
+    show_without(reason_of(error))
 
 
 class TabServer(program.WerkzeugServer):  # type: ignore[misc]  # tensorboard has no types
@@ -51,26 +73,25 @@ class TabServer(program.WerkzeugServer):  # type: ignore[misc]  # tensorboard ha
         self._show(address)
 
 
-def open_in_browser(address: str) -> None:
-    """Open an address in the user's browser, without waiting for it or failing with it."""
-
-    def work() -> None:
-        with contextlib.suppress(Exception):  # the address is printed as well
-            webbrowser.open(address)
-
-    # A thread, as a text browser blocks until the user quits it; and a daemon, as the server ends
-    # whether or not it still runs.
-    threading.Thread(target=work, name="fmapboard-browser", daemon=True).start()
-
-
 def main() -> None:
     """Run TensorBoard with this process's arguments, as ``tensorboard.main`` does."""
     opens = sys.argv[1:2] == [OPEN_BROWSER]
     arguments = [sys.argv[0], *sys.argv[2 if opens else 1 :]]
     main_lib.global_init()
     show: Callable[[str], object] = open_in_browser if opens else str
-    server = program.with_port_scanning(partial(TabServer, show=show))
-    tensorboard = program.TensorBoard(plugins=default.get_plugins(), server_class=server)
+    scanning = program.with_port_scanning(partial(TabServer, show=show))
+
+    def server(wsgi_app: Any, flags: Any) -> Any:
+        try:
+            return scanning(wsgi_app, flags)
+        except program.TensorBoardServerException as error:
+            show_without(f"TensorBoard does not start ({error.msg})", port="0")
+
+    try:
+        plugins = default.get_plugins()
+    except Exception as error:  # of another package's plugin
+        show_without(reason_of(error))
+    tensorboard = program.TensorBoard(plugins=plugins, server_class=server)
     try:
         app.run(tensorboard.main, argv=arguments, flags_parser=tensorboard.configure)
     except FlagsError as error:
