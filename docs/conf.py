@@ -64,7 +64,7 @@ nitpick_ignore_regex = [
     ("py:.*", r"(Tensor|Optimizer|Path|Any|Callable|Mapping|Sequence|Iterator|Unpack|Literal)"),
     (
         "py:.*",
-        r"(Layers|Schedule|Predicate|Sides?|Aside|Twin|PassPolicy|Scale|Layout|TensorKind|Unit|Normalization|WhenFull|Checks|Changes|Arguments)",
+        r"(Layers|Routers|Schedule|Predicate|Sides?|Aside|Twin|PassPolicy|Scale|Layout|TensorKind|Unit|Normalization|WhenFull|Checks|Changes|Arguments)",
     ),
     (
         "py:.*",
@@ -95,6 +95,7 @@ CONTENTS = {
             "reading_the_pictures",
             "checks",
             "why",
+            "agents",
             "check_command",
             "troubleshooting",
             "report",

@@ -57,7 +57,11 @@ class Verdict:
 
     @property
     def learns(self) -> bool | None:
-        """True if the loss fell; None if it is not known."""
+        """True if the loss fell and was not lost to a NaN; None if it is not known."""
+        lost = self._nonfinite_since
+        newest = [output.loss[-1][0] for output in self.seen.outputs if output.loss]
+        if lost is not None and newest and max(newest) < lost:
+            return False
         return learns(self.seen)
 
     @property
@@ -97,15 +101,20 @@ class Verdict:
         return f"{nothing.capitalize()}; whether it learns is not known, since {_why(self.seen)}"
 
     @property
-    def _lost(self) -> str:
-        """Since when values are not finite, if that is not the cause itself."""
-        if self.cause is None or self.cause.kind == "nonfinite":
-            return ""
+    def _nonfinite_since(self) -> int | None:
+        """Since when values are NaN or infinite; None if none is."""
         for cause, consequences in self.causes:
             for finding in (cause, *consequences):
                 if finding.kind == "nonfinite":
-                    return f"; values are NaN or infinite since step {finding.since_step}"
-        return ""
+                    return finding.since_step
+        return None
+
+    @property
+    def _lost(self) -> str:
+        """Since when values are not finite, if that is not the cause itself."""
+        if self.cause is None or self.cause.kind == "nonfinite" or self._nonfinite_since is None:
+            return ""
+        return f"; values are NaN or infinite since step {self._nonfinite_since}"
 
     @property
     def figures(self) -> list[str]:

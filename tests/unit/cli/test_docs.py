@@ -39,6 +39,15 @@ def test_a_page_is_printed_whole_and_may_be_named_as_in_the_readme(
     assert texts[0].startswith("# What fmapboard checks\n")
 
 
+def test_the_page_for_agents_is_printed_without_its_head_and_is_short(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    print_docs("agents")
+    shown = capsys.readouterr().out
+    assert shown.startswith("# For agents\n")
+    assert len(shown.splitlines()) <= 60
+
+
 def test_without_a_page_all_are_listed_with_their_titles(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -46,6 +55,7 @@ def test_without_a_page_all_are_listed_with_their_titles(
     lines = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()]
     assert ["checks", "What fmapboard checks"] in lines
     assert ["recipes", "Recipes"] in lines
+    assert ["agents", "For agents"] in lines
     assert "README" not in dict(line for line in lines if len(line) == 2)
 
 

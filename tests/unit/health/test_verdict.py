@@ -53,6 +53,12 @@ def test_a_loss_that_fell_is_the_first_line_of_a_run_that_learns() -> None:
     )
 
 
+@pytest.mark.parametrize(("since", "learns"), [(80, True), (91, False)])
+def test_a_loss_that_fell_until_values_were_nan_is_not_learning(since: int, learns: bool) -> None:
+    lost = verdict(warning("nonfinite", since), **SIZE, outputs=(PROGRESS,))
+    assert (lost.state, lost.learns) == ("fault", learns)
+
+
 def test_a_loss_that_stays_at_that_of_guessing_says_what_that_leaves() -> None:
     stays = replace(PROGRESS, loss=((0, 2.4), (90, 2.31)), late=2.302, guess=2.3026, learns=False)
     at_guess = verdict(**SIZE, outputs=(stays,), usual_update=0.0025)

@@ -12,6 +12,7 @@ from rich.markdown import Markdown
 from fmapboard.errors import ConfigurationError, closest, few
 from fmapboard.printing import console
 
+_FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n+", re.DOTALL)
 _HEADING = re.compile(r"^(#+) (.*)$")
 
 
@@ -30,7 +31,7 @@ def print_docs(place: str | None) -> None:
     pages.pop("README", None)
     if place is None:
         for name, path in pages.items():
-            title = path.read_text(encoding="utf-8").splitlines()[0].lstrip("# ")
+            title = _text(path).splitlines()[0].lstrip("# ")
             print(f"{name:26}{title}")
         return
     name, _, anchor = place.partition("#")
@@ -38,12 +39,18 @@ def print_docs(place: str | None) -> None:
     if name not in pages:
         advice = closest(name, pages) or "; fmapboard docs lists them"
         raise ConfigurationError(f"no page {name!r}{advice}")
-    text = pages[name].read_text(encoding="utf-8")
+    text = _text(pages[name])
     shown = section(text, anchor) if anchor else text
     if sys.stdout.isatty():
         console().print(Markdown(shown, hyperlinks=False))
     else:
         print(shown)
+
+
+def _text(page: Path) -> str:
+    """A page without what stands in front of it for programs (`agents` is a skill file too)."""
+    text = page.read_text(encoding="utf-8")
+    return _FRONT_MATTER.sub("", text)
 
 
 class _Heading(NamedTuple):
