@@ -114,7 +114,7 @@ NETWORKS: Mapping[str, Callable[[], nn.Module]] = {
         num_layers=2, sample_size=8, patch_size=2,
     ),
     "MONAI UNETR": partial(
-        UNETR, 1, 2, (16, 16, 16), feature_size=8, hidden_size=32, mlp_dim=64, num_heads=4
+        UNETR, 1, 2, (32, 32, 32), feature_size=8, hidden_size=32, mlp_dim=64, num_heads=4
     ),
     "MONAI SwinUNETR": partial(SwinUNETR, in_channels=1, out_channels=2, feature_size=12),
     "torch nn.TransformerEncoder": _encoder,
