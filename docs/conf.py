@@ -109,7 +109,7 @@ CONTENTS = {
             "log_directories",
             "recipes",
         ],
-        "Understand": ["costs", "how_we_know", "how_it_works", "hooks"],
+        "Understand": ["costs", "how_we_know", "beside", "how_it_works", "hooks"],
         "Extend": ["extending", "reference/index", "contributing"],
     },
 }

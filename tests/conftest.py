@@ -13,6 +13,9 @@ import torch
 
 TESTS = Path(__file__).parent
 collect_ignore = ["acceptance", "accuracy"]  # run by hand
+if os.name == "nt":  # they limit resources as only POSIX can
+    collect_ignore += ["contract/test_folder_writer.py", "destruction"]
+    collect_ignore += ["unit/writers/test_event_file_errors.py"]
 SLOW = {
     *("browser", "frameworks", "golden", "same_records", "training"),
     *(f"contract/test_{what}.py" for what in ("four_places", "rerun", "tensorboard_server")),
