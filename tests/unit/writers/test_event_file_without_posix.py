@@ -49,7 +49,7 @@ def test_a_picture_that_a_viewer_has_open_is_left_as_it_is(
         raise PermissionError(13, "Access is denied", str(self), 5, str(target))
 
     monkeypatch.setattr(Path, "replace", refused)
-    with pytest.raises(WriteError, match="conv.png"):
+    with pytest.raises(WriteError, match=r"conv\.png"):
         store(path, b"after")
     assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == [
         ("conv.png", b"before")
