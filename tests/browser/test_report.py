@@ -1,9 +1,12 @@
-"""A report in a real browser, from a file: its pixels, its controls, and hostile names."""
+"""A report in a real browser, a file or a site: its pixels, its controls, hostile names."""
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -113,6 +116,53 @@ def test_every_view_has_the_pixels_of_the_tab_and_nothing_is_requested(
     assert report.see("select[aria-label='Compare with']").is_visible()
     assert report.see("[aria-label='Layers by difference']:visible").count() == 0
     assert report.see("button:has-text('Rank layers'):visible").count() == 0
+
+
+@pytest.fixture(scope="module")
+def site(runs: Path) -> Path:
+    """A site of all steps of both runs."""
+    return write_report([runs], site=runs.parent / "site").path
+
+
+@pytest.fixture
+def address(site: Path, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The address of the site on disk, or of a server of static files."""
+    if request.param == "disk":
+        yield f"{site.as_uri()}?"
+        return
+    handler = partial(Quiet, directory=str(site.parent))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/?"
+        server.shutdown()
+        thread.join()
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Serves a folder, and prints nothing."""
+
+    def log_message(self, format: str, *values: Any) -> None: ...
+
+
+@pytest.mark.parametrize("address", ["disk", "server"], indirect=True)
+def test_a_site_has_the_pixels_of_a_report_and_loads_a_picture_when_it_is_shown(
+    address: str, whole: Report, browser: Any, visit: Callable[..., Person]
+) -> None:
+    report = visit(f"{whole.path.as_uri()}?", anew=True, **FROM)
+    asked: list[Any] = []
+    browser.on("request", lambda request: asked.append(request))
+    found = visit(address, anew=True, **FROM)
+    found.settle()
+
+    def pictures() -> list[str]:
+        own = [each.url for each in asked if each.frame.page == found.page]
+        return [url for url in own if "/pictures/" in url]
+
+    assert len(pictures()) == len(set(pictures())) < 5
+    for place in ("columns", "attribution", "overview"):
+        assert shown(found, PLACES[place]) == shown(report, PLACES[place]), place
+    assert len(set(pictures())) > 5
 
 
 def test_a_report_with_hostile_names_opens_at_its_steps_and_says_what_it_leaves_out(

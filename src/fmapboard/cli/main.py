@@ -123,13 +123,13 @@ def docs(page: str | None) -> None:
     name="report",
 )
 @click.argument("runs", nargs=-1, required=True, type=EXISTING, metavar="RUN...")
-@options_of("write_report", "out", "steps", "layers")
+@options_of("write_report", "out", "site", "steps", "layers")
 @options_of("write_report", "max_mb", "inputs")
 def report_command(**options: Any) -> None:
-    """Write the Feature maps tab of each RUN directory into one HTML file.
+    """Write the Feature maps tab of each RUN directory into one HTML file, or into a site.
 
-    The file opens in a browser without TensorBoard and network. It contains the input images; maps
-    may reveal them even with --no-input.
+    Both open in a browser without TensorBoard and network. They contain the input images; maps may
+    reveal them even with --no-input.
     """
     from fmapboard.cli.commands.report import say_report
     from fmapboard.report.write import write_report

@@ -219,9 +219,18 @@ FLAGS: Mapping[str, Mapping[str, Any]] = {
     "port": {"type": click.IntRange(0, 65535)},
     "allow_host": {"metavar": "NAME"},
     "open_browser": _off("--no-open", "Print the tab's address without opening a browser."),
-    "write_report.out": {"flags": ("--out", "-o"), "type": EXISTING, "default": "report.html"},
+    "write_report.out": {
+        "flags": ("--out", "-o"),
+        "type": EXISTING,
+        "help": "The HTML file.",
+        "absent": "report.html",
+    },
+    "site": {"type": Directory(remote=False), "metavar": "DIR"},
     "write_report.layers": {"callback": None},
-    "max_mb": {"type": click.FloatRange(min=0, min_open=True)},
+    "max_mb": {
+        "type": click.FloatRange(min=0, min_open=True),
+        "absent": "20 in one file, none in a site",
+    },
     "write_report.inputs": _off("--no-input", "Leave out pictures of the network's input."),
 }
 """Name of an argument, or function and name -> how its option differs from what Python says.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from fmapboard.arithmetic import ceil_div
 from fmapboard.plugin.routes.by_name import runs
 from fmapboard.plugin.tag_names import layer_of
 from fmapboard.report.answers import Embedded, RunAnswers
@@ -29,6 +29,7 @@ class Contents:
         steps: most steps of pictures per run.
         limit: of the page's size, bytes.
         inputs: False to leave out every picture that shows the network's input.
+        is_site: True to have the pictures in files beside the page.
 
     Attributes:
         page: with all answers.
@@ -46,10 +47,11 @@ class Contents:
         layers: Sequence[str],
         *,
         steps: int,
-        limit: int,
+        limit: float,
         inputs: bool,
+        is_site: bool = False,
     ) -> None:
-        self.page = Page()
+        self.page = Page(is_site=is_site)
         self.left_out: list[str] = []
         self._asked = steps
         self._limit = limit
@@ -115,7 +117,7 @@ class Contents:
                 estimate = int(count * max(available, 0) / size)
                 count = max(_FEWEST, min(count - 1, estimate))
                 continue
-            excess = ceil_div((size - available) * 3, 4)  # base64 adds a third
+            excess = math.ceil((size - available) * 3 / 4)  # base64 adds a third
             dropped = _largest(picture_bytes(answers), excess)
             if not dropped:
                 return count, answers

@@ -12,8 +12,8 @@ class Report:
 
     Attributes:
         path: the HTML file.
-        size: of the file, bytes.
-        embedded: bytes that are embedded in it, compressed and before base64.
+        size: of the file, or of all files of a site, bytes.
+        embedded: bytes that are embedded in them, compressed and before base64.
         runs: names of the runs.
         steps: for each run, the steps of its pictures.
         privacy: which images it contains, in words.

@@ -208,10 +208,57 @@ def test_a_report_that_cannot_be_meant_is_refused(
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(out, "before")]
 
 
+def test_a_report_is_a_file_or_a_site(run: Path, tmp_path: Path) -> None:
+    with pytest.raises(
+        ConfigurationError, match=r"a file \(--out\) or a site \(--site\), not both"
+    ):
+        write_report([run], tmp_path / "a.html", site=tmp_path / "site")
+
+
 def test_a_file_above_the_limit_is_said_to_be(run: Path, tmp_path: Path) -> None:
     report = write_report([run], tmp_path / "small.html", max_mb=0.1)
     assert report.size > 100_000
     assert [p.split(" MB, more than 0.1 MB")[1][:1] for p in report.problems] == [":"]
+
+
+def in_files(folder: Path) -> list[bytes]:
+    """Everything in the files of pictures of a site."""
+    found = []
+    for file in folder.glob("*.js"):
+        start, text = file.read_text().split("=", 1)
+        assert start == "window.fmapboardPictures"
+        for name, stored in json.loads(text.rstrip(";\n")).items():
+            assert name.endswith(f".{file.stem}")
+            blob = base64.b64decode(stored)
+            found.append(gzip.decompress(blob) if name.startswith("z") else blob)
+    return found
+
+
+def test_a_site_has_in_files_the_pictures_that_a_report_embeds(run: Path, tmp_path: Path) -> None:
+    pictures = tmp_path / "site" / "pictures"
+    pictures.mkdir(parents=True)
+    for name in ("0.js", "99999.js", "own.js"):
+        (pictures / name).write_text("before")
+    whole = write_report([run], tmp_path / "whole.html", steps=STEPS)
+    site = write_report([run], site=tmp_path / "site", steps=STEPS)
+    assert site.path == tmp_path / "site" / "index.html"
+    assert (site.runs, site.steps, site.left_out) == (whole.runs, whole.steps, whole.left_out)
+    assert (pictures / "own.js").read_text() == "before"
+    (pictures / "own.js").unlink()
+    assert not (pictures / "99999.js").exists()  # of an earlier site with more pictures
+    files = [file for file in (tmp_path / "site").rglob("*") if file.is_file()]
+    assert site.size == sum(file.stat().st_size for file in files)
+    apart, inside = in_files(pictures), embedded(site)
+    png = b"\x89PNG"
+    assert sum(blob.startswith(png) for blob in apart) > STEPS
+    assert not any(blob.startswith(png) for blob in inside)
+    assert {*apart, *inside} >= {blob for blob in embedded(whole) if blob.startswith(png)}
+
+
+def test_a_site_has_no_limit_on_its_size_unless_one_is_given(run: Path, tmp_path: Path) -> None:
+    small = write_report([run], site=tmp_path / "small", steps=STEPS, max_mb=0.45)
+    assert len(small.steps[0]) < STEPS
+    assert small.size < 450_000
 
 
 def test_without_inputs_no_picture_of_them_is_embedded(run: Path, tmp_path: Path) -> None:

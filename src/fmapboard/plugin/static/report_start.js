@@ -7,11 +7,41 @@ const stored = new Map(
 );
 
 /**
- * @param {string} name of an element with base64, compressed if it begins with `z`
+ * The base64 in a file of pictures by name. It is a script, as a page from disk may not fetch.
+ * @type {Map<string, Promise<Record<string, string>>>}
+ */
+const files = new Map();
+
+/** @param {string} file */
+function picturesIn(file) {
+  const asked =
+    files.get(file) ??
+    new Promise((done, fail) => {
+      const script = document.createElement("script");
+      script.src = `pictures/${file}.js`;
+      script.addEventListener("error", () => fail(new Error(`${script.src} cannot be read`)));
+      script.addEventListener("load", () => done(Object(window).fmapboardPictures));
+      for (const end of ["error", "load"]) {
+        script.addEventListener(end, () => {
+          script.remove();
+          files.delete(file); // the browser has it, and what is decoded is kept
+        });
+      }
+      document.head.append(script);
+    });
+  files.set(file, asked);
+  return asked;
+}
+
+/**
+ * @param {string} name of an element with base64, compressed if it begins with `z`; of one that is
+ *   in a file, the file's name is behind a dot
  * @returns {Promise<ArrayBuffer>}
  */
 async function embedded(name) {
-  const text = atob(stored.get(name)?.textContent ?? "");
+  const [, file] = name.split(".");
+  const base64 = file ? (await picturesIn(file))[name] : stored.get(name)?.textContent;
+  const text = atob(base64 ?? "");
   const bytes = new Uint8Array(text.length);
   for (let i = 0; i < text.length; i += 1) bytes[i] = text.charCodeAt(i);
   if (!name.startsWith("z")) return bytes.buffer;
