@@ -84,6 +84,7 @@ CONTENTS = {
             "get_started",
             "plain_pytorch",
             "options",
+            "rehearse",
             "visualize",
             "notebooks",
             "patches",

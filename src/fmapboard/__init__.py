@@ -44,6 +44,9 @@ if TYPE_CHECKING:
     from fmapboard.model_comparison.two_models import diff as diff
     from fmapboard.notebook import draw as draw
     from fmapboard.records import KernelShape as KernelShape
+    from fmapboard.rehearsal.result import Rehearsal as Rehearsal
+    from fmapboard.rehearsal.result import RehearsalFault as RehearsalFault
+    from fmapboard.rehearsal.run import rehearse as rehearse
 
 __version__ = "0.1.0"
 
@@ -64,6 +67,8 @@ _NAMES_IN = {
     "interventions.context": ("add", "intervene", "replace", "scale", "silence"),
     "logger": ("FeatureMapLogger", "watch"),
     "records": ("KernelShape",),
+    "rehearsal.run": ("rehearse",),
+    "rehearsal.result": ("Rehearsal", "RehearsalFault"),
     "imaging.visualize": ("visualize",),
     "imaging.patches": ("patches",),
     "capture.hooks": ("HookRegistry",),

@@ -18,6 +18,7 @@ from fmapboard.gradients.loss_scale import check_scaler
 from fmapboard.gradients.optimizers import unwrapped
 from fmapboard.interrupts import raise_interrupt
 from fmapboard.model.distributed import are_flattened, is_sharded
+from fmapboard.rehearsal.own_functions import OwnFunctions
 
 StepLoss = Callable[[nn.Module, Any], Tensor]
 """Runs the model that it is given on a batch and returns the loss, one number."""
@@ -69,6 +70,7 @@ class TrainingCopy:
             raise NoTwin("its parameters are sharded over ranks, and one rank cannot train alone")
         self._twin = Twin(model, shares_parameters=False)
         self.model = self._twin.module
+        self._functions = OwnFunctions(self._twin)
         self.optimizer = _copied_optimizer(found, self._twin)
         self.scaler = _copied_scaler(scaler)
 
@@ -88,8 +90,8 @@ class TrainingCopy:
 
         Args:
             batches: used one after the other, and again from the first one. They are copied first.
-            loss: called with ``model`` and a batch. If it is a module, or a method of one, a copy
-                of it is called.
+            loss: called with ``model`` and a batch. A copy of it is called, with copies of the
+                modules, generators and trained tensors that it refers to.
             steps: how many, unless the loss is not finite, which ends the training.
             clears_gradients: False to add the gradients of each step to those before.
             until: called after each step with the losses so far; True ends the training.
@@ -100,7 +102,7 @@ class TrainingCopy:
         Raises:
             NoTwin: the training needs other processes.
         """
-        own_loss = self._own_loss(loss)
+        own_loss = self.own(loss)
         losses: list[float] = []
         with own_pass(self._twin), torch.inference_mode(False), torch.enable_grad():
             for step in range(steps):
@@ -111,14 +113,46 @@ class TrainingCopy:
                     break
         return losses
 
-    def _own_loss(self, loss: StepLoss) -> StepLoss:
-        if isinstance(loss, nn.Module):
-            return self._twin.add(loss)
-        owner = getattr(loss, "__self__", None)
-        if isinstance(owner, nn.Module):
-            own: StepLoss = getattr(self._twin.add(owner), loss.__name__)
-            return own
-        return loss
+    def call(
+        self,
+        function: Callable[[nn.Module, Any], Any],
+        batch: Any,
+        *,
+        training: bool | None = None,
+        gradients: bool = False,
+    ) -> Any:
+        """Call a function with ``model`` and a batch, surrounded as ``train`` surrounds a step.
+
+        Args:
+            function: called as it is; see ``own``.
+            batch: copied first.
+            training: the mode of all modules in the call; None keeps each module's own.
+            gradients: keep the graph.
+
+        Returns:
+            What the function has returned.
+
+        Raises:
+            NoTwin: the call needs other processes.
+        """
+        modes = [(module, module.training) for module in self.model.modules()]
+        try:
+            with (
+                own_pass(self._twin, training=training),
+                torch.inference_mode(False),
+                torch.set_grad_enabled(gradients),
+            ):
+                return function(self.model, copied_values(batch))
+        finally:
+            for module, mode in modes:
+                module.training = mode
+
+    def own(self, value: Any) -> Any:
+        """The copy of a function, a module or another object that may refer to the model."""
+        own = getattr(value, "own", None)
+        if own is not None and not isinstance(value, nn.Module):
+            return own(self._functions.own)
+        return self._functions.own(value)
 
     def _step(self, batch: Any, loss: StepLoss, *, clears_gradients: bool) -> float:
         """Train one step.

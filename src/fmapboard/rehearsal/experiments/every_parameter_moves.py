@@ -1,0 +1,291 @@
+"""Whether every parameter gets a gradient, and one step changes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from fmapboard.gradients.optimizers import holding
+from fmapboard.rehearsal.experiment import Answer, Experiment, fault, fine, not_judged
+from fmapboard.rehearsal.setup import Pass, Setup, optimized, parameter_names, warmed_up
+from fmapboard.rehearsal.training_copy import TrainingCopy
+
+_LISTED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class EveryParameterMoves(Experiment):
+    """One forward and backward pass, and one step of the optimizer.
+
+    It costs one step of the whole batch.
+
+    A fault: no parameter gets a gradient; gradients stop at a layer, and those before it that the
+    optimizer holds get none; gradients are not finite; layers with a gradient that no optimizer
+    holds, if most others are held; the optimizer holds none of the parameters; every weight of a
+    layer is zero and stays so.
+
+    Not judged: frozen parameters, parts that are not called or whose output is not used (heads
+    that wait for another loss), layers that follow one that starts at zero.
+
+    Attributes:
+        not_held: share of the values with a gradient that no optimizer may hold: where only a head
+            is trained, most are not held.
+    """
+
+    not_held: float = 0.5
+    kind: ClassVar[str] = "every_parameter_moves"
+    question: ClassVar[str] = "Does every parameter get a gradient, and does one step change it?"
+    bound: ClassVar[str] = "all that are trained"
+
+    def run(self, setup: Setup) -> Answer:
+        """See `Experiment.run`."""
+        copy = setup.make_copy()
+        before = {name: p.detach().clone() for name, p in parameter_names(copy.model)}
+        seen = setup.forward(copy, setup.step_batch, gradients=True, needs_loss=True)
+        loss = seen.loss
+        if loss is None or not loss.requires_grad:
+            return fault(
+                "the loss has no gradient: it does not depend on any trained parameter",
+                advice="Look for detach(), no_grad(), item(), argmax() or a numpy array between "
+                "the output and the loss, and at requires_grad of the parameters",
+            )
+        if not bool(torch.isfinite(loss)):
+            return self._not_finite(seen, loss)
+        loss.backward()  # type: ignore[no-untyped-call]  # torch has no types here
+        trained = {n: p for n, p in parameter_names(copy.model) if p.requires_grad}
+        wrong = self._gradients(setup, copy, seen, trained)
+        if wrong is not None:
+            return wrong
+        fresh = setup.make_copy()
+        for group in fresh.optimizer.param_groups:
+            group["lr"] = warmed_up(group)
+        fresh.train([setup.step_batch], setup.task, 1)
+        return self._moved(copy, fresh, before, trained)
+
+    def _not_finite(self, seen: Pass, loss: Tensor) -> Answer:
+        for call in seen.calls:
+            is_in_finite = all(bool(torch.isfinite(t).all()) for t in call.inputs)
+            if is_in_finite and not all(bool(torch.isfinite(t).all()) for t in call.outputs):
+                name = call.name or "the network"
+                return fault(
+                    f"the output of {name} ({call.kind}) is not finite",
+                    layer=call.name,
+                    advice="Look at what that layer computes: logarithms and roots of 0, divisions",
+                )
+        return fault(
+            f"the first loss is {float(loss)}, though all outputs are finite",
+            advice="Look at the loss: logarithms and roots of 0, divisions by 0, labels",
+        )
+
+    def _gradients(
+        self,
+        setup: Setup,
+        copy: TrainingCopy,
+        seen: Pass,
+        trained: dict[str, nn.Parameter],
+    ) -> Answer | None:
+        held = optimized(copy)
+        if not any(id(p) in held for p in copy.model.parameters()):
+            return fault(
+                "the optimizer holds no parameter of the network",
+                advice="Create the optimizer from the parameters of this network, after it was "
+                "moved or replaced",
+            )
+        wrong = [n for n, p in trained.items() if p.grad is not None and not _finite(p.grad)]
+        if wrong:
+            return fault(
+                f"the gradient of {_named(wrong)} is not finite",
+                figure=len(wrong),
+                advice="Look for logarithms and roots of 0 behind these layers",
+            )
+        missing = [n for n, p in trained.items() if p.grad is None and id(p) in held]
+        stop = _where_gradients_stop(seen, trained, missing)
+        if stop:
+            return fault(
+                f"gradients stop before {stop}: {_named(missing)} get none",
+                figure=len(missing),
+                layer=stop,
+                advice="Look for detach(), no_grad() or a new tensor between these layers",
+            )
+        return self._zero_gradients(trained) or self._held(setup, copy, trained)
+
+    def _zero_gradients(self, trained: dict[str, nn.Parameter]) -> Answer | None:
+        gradients = [p.grad for p in trained.values() if p.grad is not None]
+        if not gradients or any(bool(gradient.any()) for gradient in gradients):
+            return None
+        return fault(
+            "every gradient is zero",
+            figure=0.0,
+            advice="The loss does not change with the output: a saturated output, a softmax over "
+            "one class, or a loss of a constant",
+        )
+
+    def _held(
+        self, setup: Setup, copy: TrainingCopy, trained: dict[str, nn.Parameter]
+    ) -> Answer | None:
+        held = optimized(copy)
+        outside = _outside(copy.model, held)
+        if outside:
+            return fault(
+                f"{outside} holds layers in a Python list or dict, which are not trained",
+                figure=1.0,
+                layer=outside,
+                advice="Use nn.ModuleList or nn.ModuleDict",
+            )
+        with_gradient = {n: p for n, p in trained.items() if p.grad is not None and p.grad.any()}
+        missing = [n for n, p in with_gradient.items() if id(p) not in held]
+        missing = [n for n in missing if n not in setup.held_elsewhere]
+        if not missing:
+            return None
+        values = sum(p.numel() for p in with_gradient.values())
+        share = sum(with_gradient[n].numel() for n in missing) / values
+        last = list(with_gradient)[-1]
+        if share > self.not_held and last not in missing:
+            return None  # only a head is trained
+        return fault(
+            f"{_named(missing)} get a gradient, and no optimizer holds them",
+            figure=len(missing),
+            layer=missing[0].rpartition(".")[0],
+            advice="Pass them to the optimizer, or set requires_grad=False",
+        )
+
+    def _moved(
+        self,
+        copy: TrainingCopy,
+        fresh: TrainingCopy,
+        before: dict[str, Tensor],
+        trained: dict[str, nn.Parameter],
+    ) -> Answer:
+        held = optimized(fresh)
+        still = []
+        count = 0
+        for name, parameter in parameter_names(fresh.model):
+            gradient = trained[name].grad if name in trained else None
+            if id(parameter) not in held or gradient is None or not bool(gradient.any()):
+                continue
+            count += 1
+            if torch.equal(parameter.detach(), before[name]):
+                still.append(name)
+        if still and len(still) == count:
+            return _nothing_moved(fresh)
+        zero = _zero_layers(copy.model, fresh.model)
+        if zero:
+            return fault(
+                f"all weights of {_named(zero)} are zero, and stay so after a step",
+                figure=len(zero),
+                layer=zero[0],
+                advice="Initialize them: with zeros, no gradient passes",
+            )
+        text = f"{count} of {len(list(trained))} trained parameters"
+        if still:
+            text += f"; {_named(still)} keep their values, as the step is below their precision"
+        if not count:
+            return not_judged("no parameter has a gradient")
+        return fine(text, count)
+
+
+def _outside(model: nn.Module, held: set[int]) -> str:
+    """The attribute that holds layers which torch does not register, and which get a gradient."""
+    registered = set(model.modules())
+    for name, owner in model.named_modules():
+        for attribute, value in vars(owner).items():
+            if attribute.startswith("_") or not isinstance(value, (list, tuple, dict)):
+                continue
+            items = value.values() if isinstance(value, dict) else value
+            for module in items:
+                if not isinstance(module, nn.Module) or module in registered:
+                    continue
+                for parameter in module.parameters():
+                    if parameter.grad is not None and id(parameter) not in held:
+                        return f"{name}.{attribute}".lstrip(".")
+    return ""
+
+
+def _nothing_moved(copy: TrainingCopy) -> Answer:
+    rates = {float(group.get("lr", 0.0)) for group in copy.optimizer.param_groups}
+    if rates == {0.0}:
+        return fault(
+            "one step changes no parameter: the learning rate is 0",
+            figure=0.0,
+            advice="Set a learning rate above 0",
+        )
+    return fault(
+        "one step changes no parameter",
+        figure=0.0,
+        advice="The learning rate is too small for the precision of the weights, or the optimizer "
+        "does not step",
+    )
+
+
+def _zero_layers(before: nn.Module, after: nn.Module) -> list[str]:
+    """Layers whose weights are zero, and were not changed by a step, one after the other."""
+    found = []
+    modules = dict(after.named_modules())
+    for name, module in before.named_modules():
+        weight = getattr(module, "weight", None)
+        other = getattr(modules.get(name), "weight", None)
+        if not isinstance(weight, nn.Parameter) or not isinstance(other, nn.Parameter):
+            continue
+        if weight.dim() < 2 or not weight.requires_grad:
+            continue
+        if not bool(weight.any()) and not bool(other.any()):
+            found.append(name)
+    return found if len(found) > 1 else []
+
+
+def _finite(tensor: Tensor) -> bool:
+    values: Any = tensor.coalesce().values() if tensor.is_sparse else tensor
+    return bool(torch.isfinite(values).all())
+
+
+def _named(names: Iterable[str]) -> str:
+    listed = list(names)
+    shown = ", ".join(listed[:_LISTED])
+    more = len(listed) - _LISTED
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _where_gradients_stop(seen: Pass, trained: dict[str, nn.Parameter], missing: list[str]) -> str:
+    """The first layer with a gradient, if all that were called before it have none; else ""."""
+    without = set(missing)
+    layers: list[str] = []
+    for call in seen.calls:
+        own = [f"{call.name}.{n}" for n, _ in call.module.named_parameters(recurse=False)]
+        own = [name.lstrip(".") for name in own if name.lstrip(".") in trained]
+        if not own:
+            continue
+        if all(name in without for name in own):
+            if layers:  # behind one that has a gradient: its output is not used
+                return ""
+            continue
+        layers.append(call.name)
+        if not any(name in without for name in own):
+            return call.name if _called_before(seen, call.name, without) else ""
+    return ""
+
+
+def _called_before(seen: Pass, name: str, without: set[str]) -> bool:
+    """True if a layer without gradients was called before a layer."""
+    for call in seen.calls:
+        if call.name == name:
+            return False
+        own = [f"{call.name}.{n}" for n, _ in call.module.named_parameters(recurse=False)]
+        if any(parameter.lstrip(".") in without for parameter in own):
+            return True
+    return False
+
+
+def held_by_others(parameters: dict[str, nn.Parameter], optimizer: Any) -> frozenset[str]:
+    """Names of the parameters that another optimizer of this process holds."""
+    by_identity = {id(parameter): name for name, parameter in parameters.items()}
+    found = set[str]()
+    for other in holding(by_identity.keys()):
+        if other is optimizer:
+            continue
+        for group in other.param_groups:
+            found |= {by_identity[id(p)] for p in group["params"] if id(p) in by_identity}
+    return frozenset(found)

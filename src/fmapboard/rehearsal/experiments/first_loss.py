@@ -1,0 +1,280 @@
+"""Whether the first loss fits the labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from fmapboard.formats.training_facts import LossKind
+from fmapboard.gradients.loss import Reading, read
+from fmapboard.health import thresholds
+from fmapboard.rehearsal.batches import with_tensors
+from fmapboard.rehearsal.experiment import Answer, Experiment, fault, fine, not_judged
+from fmapboard.rehearsal.experiments.one_batch_is_learnt import lowest
+from fmapboard.rehearsal.setup import Pass, Setup, entropy, log_classes
+
+_MOST_ROWS = 512
+
+_WRONG_LOSSES = {
+    LossKind.SOFTMAX_TWICE: (
+        "the network ends in a softmax, and the loss applies another one",
+        "Leave out the softmax at the end of the network, or use NLL of its logarithm",
+    ),
+    LossKind.NLL_OF_LOGITS: (
+        "the loss expects logarithms of probabilities, and gets other numbers",
+        "Use cross-entropy, or apply log_softmax first",
+    ),
+    LossKind.NLL_OF_PROBABILITIES: (
+        "the loss expects logarithms of probabilities, and gets probabilities",
+        "Use log_softmax in place of softmax",
+    ),
+    LossKind.BEYOND_1: (
+        "binary cross-entropy has labels above 1",
+        "Divide masks of 0 and 255 by 255; use cross-entropy for numbers of classes",
+    ),
+    LossKind.BELOW_0: (
+        "binary cross-entropy has labels of -1 and 1",
+        "Use labels of 0 and 1",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FirstLoss(Experiment):
+    """The first loss beside that of an uninformed guess, from the distribution of the labels.
+
+    It costs one pass, and 20 steps if the loss is high.
+
+    The loss and its labels are read from the gradient at the output. A fault: a softmax before
+    cross-entropy, NLL of logits or of probabilities, labels above 1 in binary cross-entropy, a loss
+    whose sign is turned; labels that are not paired with outputs, as where [N, 1] and [N] are
+    broadcast to [N, N]; other labels than those of the batch; a cross-entropy far above guessing
+    that 20 steps do not bring down.
+
+    Not judged: losses of which no guess is known.
+
+    Attributes:
+        factor: of the loss of guessing.
+        outright: the same, from which it makes no difference whether steps bring it down. A
+            cosine head, whose scale makes the outputs large on purpose, stays below.
+        falls: the loss as a share of the first one, below which steps bring it down.
+    """
+
+    factor: float = thresholds.INITIAL_LOSS.value
+    outright: float = 30.0
+    falls: float = 0.9
+    kind: ClassVar[str] = "first_loss"
+    question: ClassVar[str] = "Does the first loss fit?"
+    bound: ClassVar[str] = "about that of guessing"
+
+    def run(self, setup: Setup) -> Answer:
+        """See `Experiment.run`."""
+        copy = setup.make_copy()
+        seen = setup.forward(copy, setup.batch, gradients=True, needs_loss=True)
+        loss = seen.loss
+        if loss is None or not loss.requires_grad or not bool(torch.isfinite(loss)):
+            return not_judged("there is no finite loss with a gradient")
+        unpaired = self._unpaired(setup, copy.own(setup.task), seen)
+        if unpaired is not None:
+            return unpaired
+        output = seen.outputs[0] if seen.outputs else None
+        value = float(loss.detach())
+        if output is None or not output.requires_grad:
+            return not_judged("the loss is not computed from one output", value)
+        wrong = _by_value(setup, seen, output.detach(), value)
+        if wrong is not None:
+            return wrong
+        gradient = torch.autograd.grad(loss, output, allow_unused=True)[0]
+        if gradient is None:
+            return not_judged("the loss is not computed from the first output", value)
+        reading = _read(output.detach(), gradient.detach())
+        if reading.kind in _WRONG_LOSSES:
+            text, advice = _WRONG_LOSSES[reading.kind]
+            return fault(text, figure=value, advice=advice)
+        if reading.is_climbed and reading.losses is not None:
+            return fault(
+                f"the sign of the loss is turned: training makes the {reading.kind} larger",
+                figure=value,
+                advice="Turn the sign of the loss, or set maximize=False",
+            )
+        return self._by_labels(setup, output, reading, value)
+
+    def _by_labels(self, setup: Setup, output: Tensor, reading: Reading, loss: float) -> Answer:
+        classes = setup.classes()
+        mismatch = _other_labels(setup, output, reading)
+        if mismatch is not None:
+            return mismatch
+        if reading.losses is not None:
+            first = float(reading.losses.mean())
+        elif _is_cross_entropy(setup, output, loss):
+            first = loss
+        else:
+            return not_judged(
+                f"the loss, {loss:.3g}, is of no kind of which a guess is known", loss
+            )
+        count = output.shape[-1] if output.dim() == 2 else max(output.shape[1], 2)
+        if reading.kind.startswith("BCE") or count < 2:
+            guess = log_classes(2)
+        else:
+            guess = log_classes(count)
+        text = f"{first:.3g}, where guessing among {count} classes has {guess:.3g}"
+        if classes is not None and reading.labels is not None:
+            text += f" and guessing by their shares {entropy(classes):.3g}"
+        if first < max(self.factor * guess, guess + 1):
+            return fine(text, first)
+        losses = setup.trained(1.0, 20, seconds=setup.remaining() / 4).losses
+        if first < self.outright * guess and lowest(losses) < self.falls * losses[0]:
+            return fine(f"{text}; it falls in the first {len(losses)} steps", first)
+        return fault(
+            text,
+            figure=first,
+            advice="Outputs are too large at the start: make the initial weights of the last "
+            "layer smaller, and scale the images",
+        )
+
+    def _unpaired(self, setup: Setup, task: Any, seen: Pass) -> Answer | None:
+        """A fault if it makes no difference which label belongs to which output."""
+        batch = setup.batch
+        label = setup.task.parts(batch).label
+        if task.step is not None or not isinstance(label, Tensor) or not seen.outputs:
+            return None
+        output = seen.outputs[0].detach()
+        size = len(label) if label.dim() else 0
+        if size < 4 or output.shape[0] != size or output.numel() != label.numel():
+            return None
+        if output.shape == label.shape or not label.is_floating_point():
+            return None
+        found = []
+        constant = label[:1].expand_as(label).contiguous()
+        for changed in (label, label.flip(0), constant):
+            given = with_tensors(batch, {id(label): changed})
+            found.append(float(task.loss_of(output, given)))
+        same, turned, other = found
+        scale = max(abs(same), 1e-12)
+        is_used = abs(other - same) > 1e-6 * scale
+        if not is_used or abs(turned - same) > 1e-6 * scale or torch.equal(label, label.flip(0)):
+            return None
+        return fault(
+            f"outputs {list(output.shape)} and labels {list(label.shape)} are broadcast: each "
+            "output is compared with all labels",
+            figure=same,
+            advice="Give both the same shape: output.squeeze(1), or label[:, None]",
+        )
+
+
+_ACTIVATIONS = frozenset({"Sigmoid", "ReLU", "Tanh", "GELU", "LeakyReLU"})
+
+
+def _by_value(setup: Setup, seen: Pass, output: Tensor, loss: float) -> Answer | None:
+    """A fault if the loss has the value of one that does not fit the output."""
+    label = setup.task.parts(setup.batch).label
+    if not isinstance(label, Tensor) or label.is_complex() or output.dim() > 2:
+        return None
+    if label.is_floating_point():
+        return _binary(output, label, loss)
+    if output.dim() < 2 or label.shape != output.shape[:1] or output.shape[1] < 2:
+        return None
+    labels = label.long()
+    if int(labels.min()) < 0 or int(labels.max()) >= output.shape[1]:
+        return None
+    sums = output.sum(1)
+    are_shares = bool((output >= 0).all()) and torch.allclose(
+        sums, torch.ones_like(sums), atol=1e-3
+    )
+    kind = ""
+    if _is_close(functional.cross_entropy(output, labels), loss):
+        last = seen.calls[-2].kind if len(seen.calls) > 1 else ""
+        if are_shares:
+            kind = LossKind.SOFTMAX_TWICE
+        elif last in _ACTIVATIONS and torch.equal(seen.calls[-2].outputs[0].detach(), output):
+            return fault(
+                f"the network ends in {last}, in front of cross-entropy",
+                figure=loss,
+                layer=seen.calls[-2].name,
+                advice="Leave it out: cross-entropy takes numbers of any size and sign",
+            )
+    elif _is_close(functional.nll_loss(output, labels), loss):
+        if are_shares:
+            kind = LossKind.NLL_OF_PROBABILITIES
+        elif float(output.logsumexp(1).abs().mean()) > 0.01:
+            kind = LossKind.NLL_OF_LOGITS
+    if not kind:
+        return None
+    text, advice = _WRONG_LOSSES[kind]
+    return fault(text, figure=loss, advice=advice)
+
+
+def _is_cross_entropy(setup: Setup, output: Tensor, loss: float) -> bool:
+    """True if the loss is the cross-entropy of the output with the labels of the batch."""
+    label = setup.task.parts(setup.batch).label
+    if not isinstance(label, Tensor) or label.is_floating_point():
+        return False
+    if output.dim() != 2 or label.shape != output.shape[:1] or output.shape[1] < 2:
+        return False
+    if int(label.min()) < 0 or int(label.max()) >= output.shape[1]:
+        return False
+    return _is_close(functional.cross_entropy(output.detach(), label.long()), loss)
+
+
+def _binary(output: Tensor, label: Tensor, loss: float) -> Answer | None:
+    """A fault if a sigmoid was applied to probabilities."""
+    if output.shape != label.shape or float(output.min()) < 0 or float(output.max()) > 1:
+        return None
+    if float(label.min()) < 0 or float(label.max()) > 1 or output.numel() < 8:
+        return None
+    of_logits = functional.binary_cross_entropy_with_logits(output, label)
+    if not _is_close(of_logits, loss):
+        return None
+    return fault(
+        "the outputs are probabilities, and the loss applies a sigmoid to them",
+        figure=loss,
+        advice="Leave out the sigmoid at the end of the network, or use BCELoss",
+    )
+
+
+def _is_close(found: Tensor, loss: float) -> bool:
+    return abs(float(found) - loss) <= 1e-5 * max(abs(loss), 1e-3)
+
+
+def _read(output: Tensor, gradient: Tensor) -> Reading:
+    """The loss of rows, read from their gradient."""
+    if output.dim() > 2:
+        is_last = output.dim() == 3 and output.shape[-1] > output.shape[1]
+        axis = output.dim() - 1 if is_last else 1
+        output = output.movedim(axis, -1).flatten(0, -2)
+        gradient = gradient.movedim(axis, -1).flatten(0, -2)
+    elif output.dim() == 1:
+        output = output[:, None]
+        gradient = gradient[:, None]
+    output = output[:_MOST_ROWS].cpu()
+    gradient = gradient[:_MOST_ROWS].cpu()
+    if not bool(torch.isfinite(output).all()):
+        return Reading()
+    return read(output, gradient)
+
+
+def _other_labels(setup: Setup, output: Tensor, reading: Reading) -> Answer | None:
+    """A fault if the loss has used other labels than those of the batch, in no fixed relation."""
+    given = setup.task.parts(setup.batch).label
+    labels = reading.labels
+    if labels is None or not isinstance(given, Tensor) or given.is_floating_point():
+        return None
+    if output.dim() != 2 or given.dim() != 1 or len(given) != len(output):
+        return None
+    own = given.cpu()[torch.as_tensor(reading.rows)].tolist()
+    relation: dict[int, set[int]] = {}
+    for label, used in zip(own, labels.tolist(), strict=True):
+        relation.setdefault(int(label), set()).add(int(used))
+    wrong = [label for label, used in relation.items() if len(used) > 1]
+    if not wrong or len(own) < 8:
+        return None
+    different = sum(label != used for label, used in zip(own, labels.tolist(), strict=True))
+    return fault(
+        f"the loss has used other labels than the batch holds for {different} of {len(own)} images",
+        figure=different / len(own),
+        advice="Look at what reorders images or labels between the loader and the loss",
+    )

@@ -1,0 +1,107 @@
+"""Whether the network computes the same in training and in eval mode."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import nn
+
+from fmapboard.health import thresholds
+from fmapboard.model.modes import eval_modules
+from fmapboard.rehearsal.experiment import Answer, Experiment, fault, fine, not_judged
+from fmapboard.rehearsal.setup import Pass, Setup
+
+
+@dataclass(frozen=True, slots=True)
+class TrainAndEval(Experiment):
+    """The same images in training and in eval mode, with the first layer that computes otherwise.
+
+    It costs two passes.
+
+    A fault: the network is in eval mode as a whole, so dropout and BatchNorm do not train; dropout
+    that leaves hardly anything; BatchNorm whose running statistics never change, or are those of
+    the last batch alone.
+
+    That dropout and BatchNorm differ between the modes is what they are for.
+    """
+
+    kind: ClassVar[str] = "train_and_eval"
+    question: ClassVar[str] = "Is train equal to eval?"
+    bound: ClassVar[str] = "but for dropout and BatchNorm"
+
+    def run(self, setup: Setup) -> Answer:
+        """See `Experiment.run`."""
+        copy = setup.make_copy()
+        names = eval_modules(copy.model)
+        if names:
+            return fault(
+                f"the network is in eval mode: {names[0]} and {len(names) - 1} more do not train"
+                if len(names) > 1
+                else f"the network is in eval mode: {names[0]} does not train",
+                figure=len(names),
+                layer=names[0],
+                advice="Call model.train() before each epoch, also after a validation",
+            )
+        wrong = _wrong_settings(copy.model)
+        if wrong is not None:
+            return wrong
+        batch = setup.few(16)
+        training = setup.forward(copy, batch)
+        evaluating = setup.forward(setup.make_copy(), batch, training=False)
+        if not training.outputs or not evaluating.outputs:
+            return not_judged("the network returns no tensor in one of the modes")
+        output, other = training.outputs[0].double(), evaluating.outputs[0].double()
+        if output.shape != other.shape:
+            return not_judged(
+                f"it returns {list(output.shape)} in training and {list(other.shape)} in eval mode"
+            )
+        difference = float((output - other).abs().mean() / other.abs().mean().clamp(min=1e-12))
+        place = _first_difference(training, evaluating)
+        if not place:
+            return fine("both modes compute the same", 0.0)
+        return fine(f"they differ by {difference:.2g}, first in {place}", difference)
+
+
+def _wrong_settings(model: nn.Module) -> Answer | None:
+    """A fault of dropout or BatchNorm that can be read from their settings."""
+    high = []
+    for name, module in model.named_modules():
+        if not isinstance(module, nn.modules.dropout._DropoutNd) or not module.training:
+            continue
+        if module.p >= thresholds.DROPOUT.value:
+            high.append((name, module.p))
+    least = thresholds.DROPOUT_SINGLE.value if len(high) == 1 else thresholds.DROPOUT.value
+    if high and max(p for _, p in high) >= least:
+        name, p = high[0]
+        return fault(
+            f"{name} drops {p:.0%} of what it gets",
+            figure=p,
+            layer=name,
+            advice="The argument of Dropout is the share that is dropped, not the share kept",
+        )
+    for name, module in model.named_modules():
+        if not isinstance(module, nn.modules.batchnorm._BatchNorm) or module.momentum is None:
+            continue
+        if not module.track_running_stats or not module.training:
+            continue
+        if module.momentum == 0 or module.momentum >= 0.95:
+            return fault(
+                f"momentum of {name} is {module.momentum}: its running statistics "
+                + ("never change" if module.momentum == 0 else "are those of the last batch"),
+                figure=module.momentum,
+                layer=name,
+                advice="In torch, momentum is the weight of a new batch: usually 0.1",
+            )
+    return None
+
+
+def _first_difference(training: Pass, evaluating: Pass) -> str:
+    """The first layer whose output differs, in words; "" if none does."""
+    for call, other in zip(training.calls, evaluating.calls, strict=False):
+        for output, in_eval in zip(call.outputs, other.outputs, strict=False):
+            if output.shape == in_eval.shape and torch.equal(output, in_eval):
+                continue
+            return f"{call.name or 'the network'} ({call.kind})"
+    return ""

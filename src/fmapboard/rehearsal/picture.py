@@ -1,0 +1,100 @@
+"""Draws the table of a rehearsal and its curves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isfinite, log10
+
+from PIL import Image, ImageDraw, ImageFont
+
+Curves = Mapping[str, tuple[float, ...]]
+
+WIDTH, HEIGHT = 420, 240
+"""Size of one chart, px."""
+_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 110, 26, 24
+_INK = (40, 40, 40)
+_GREY = (170, 170, 170)
+_COLOURS = (
+    *((31, 119, 180), (214, 39, 40), (44, 160, 44), (148, 103, 189)),
+    *((255, 127, 14), (23, 190, 207), (140, 86, 75)),
+)
+_SIZE = 13
+_LINE = 17
+
+
+def drawn_curves(text: str, charts: Mapping[str, Curves]) -> Image.Image:
+    """Text above charts, two in a row.
+
+    Args:
+        text: lines of a table.
+        charts: by their titles.
+    """
+    font = _font()
+    lines = text.splitlines()
+    width = max([font.getlength(line) for line in lines] + [2.0 * WIDTH])
+    rows = (len(charts) + 1) // 2
+    height = len(lines) * _LINE + rows * HEIGHT + 2 * _LINE
+    page = Image.new("RGB", (int(width) + 2 * _LINE, height), "white")
+    draw = ImageDraw.Draw(page)
+    for number, line in enumerate(lines):
+        is_fault = line.startswith("fault")
+        ink = (180, 20, 20) if is_fault else _INK
+        draw.text((_LINE, _LINE // 2 + number * _LINE), line, ink, font)
+    top = len(lines) * _LINE + _LINE
+    for number, (title, curves) in enumerate(charts.items()):
+        chart = _chart(title, curves)
+        column = number % 2
+        page.paste(chart, (_LINE + column * WIDTH, top + number // 2 * HEIGHT))
+    return page
+
+
+def _chart(title: str, curves: Curves) -> Image.Image:
+    page = Image.new("RGB", (WIDTH, HEIGHT), "white")
+    draw = ImageDraw.Draw(page)
+    font = _font()
+    draw.text((_LEFT, 4), title, _INK, font)
+    values = [value for curve in curves.values() for value in curve if isfinite(value)]
+    if not values:
+        return page
+    is_log = min(values) > 0 and max(values) > 20 * min(values)
+    low, high = min(values), max(values)
+    if is_log:
+        low, high = log10(low), log10(high)
+    span = high - low or 1.0
+    steps = max(max(map(len, curves.values())) - 1, 1)
+    inner = WIDTH - _LEFT - _RIGHT, HEIGHT - _TOP - _BOTTOM
+
+    def point(step: int, value: float) -> tuple[float, float]:
+        scaled = log10(max(value, 1e-300)) if is_log else value
+        share = min(max((scaled - low) / span, 0.0), 1.0)
+        return _LEFT + step / steps * inner[0], HEIGHT - _BOTTOM - share * inner[1]
+
+    draw.rectangle((_LEFT, _TOP, WIDTH - _RIGHT, HEIGHT - _BOTTOM), outline=_GREY)
+    for share in (0.0, 0.5, 1.0):
+        value = low + share * span
+        label = f"{10**value if is_log else value:.3g}"
+        y = HEIGHT - _BOTTOM - share * inner[1]
+        draw.text((_LEFT - 6 - font.getlength(label), y - 8), label, _INK, font)
+    draw.text((_LEFT, HEIGHT - 20), "step 0", _INK, font)
+    last = str(steps)
+    draw.text((WIDTH - _RIGHT - font.getlength(last), HEIGHT - 20), last, _INK, font)
+    for number, (name, curve) in enumerate(curves.items()):
+        colour = _COLOURS[number % len(_COLOURS)]
+        points = [point(step, value) for step, value in enumerate(curve) if isfinite(value)]
+        if len(points) > 1:
+            draw.line(points, fill=colour, width=2)
+        _legend(draw, number, name, colour)
+    return page
+
+
+def _legend(
+    draw: ImageDraw.ImageDraw, number: int, name: str, colour: tuple[int, int, int]
+) -> None:
+    y = _TOP + 4 + number * _LINE
+    x = WIDTH - _RIGHT + 8
+    draw.line([(x, y + 8), (x + 12, y + 8)], fill=colour, width=2)
+    draw.text((x + 16, y), name, _INK, _font())
+
+
+def _font() -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+    return ImageFont.load_default(_SIZE)

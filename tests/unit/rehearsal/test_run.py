@@ -1,0 +1,374 @@
+"""A rehearsal names what does not fit, warns of nothing else, and leaves no trace."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hidden_state import KINDS, InGlobalRandomStates, Stateless
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.utils.data import DataLoader, Dataset, TensorDataset
+
+import fmapboard
+from fmapboard.errors import ConfigurationError
+from fmapboard.rehearsal.experiments import EXPERIMENTS
+from fmapboard.rehearsal.result import Rehearsal, RehearsalFault
+
+CLASSES = 4
+
+
+def images(count: int = 96) -> tuple[Tensor, Tensor]:
+    """Images whose class is the brightest quarter, [N, 1, 8, 8]."""
+    drawn = torch.Generator().manual_seed(3)
+    labels = torch.arange(count) % CLASSES
+    found = torch.rand(count, 1, 8, 8, generator=drawn)
+    for number, label in enumerate(labels.tolist()):
+        found[number, :, 2 * label : 2 * label + 2] += 0.7
+    return found, labels
+
+
+def network(*last: nn.Module) -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Conv2d(1, 8, 3, padding=1),
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Dropout(0.1),
+        nn.Linear(512, CLASSES),
+        *last,
+    )
+
+
+def rehearsed(
+    model: nn.Module | None = None,
+    batch: Any = None,
+    loss: Any = functional.cross_entropy,
+    *,
+    rate: float = 0.02,
+    **options: Any,
+) -> Rehearsal:
+    model = network() if model is None else model
+    if batch is None:
+        batch = DataLoader(TensorDataset(*images()), 32)
+    optimizer = options.pop("optimizer", None)
+    optimizer = optimizer or torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9)
+    return fmapboard.rehearse(model, batch, loss, optimizer, progress=False, **options)
+
+
+def faults(found: Rehearsal) -> list[str]:
+    return [outcome.kind for outcome in found.faults]
+
+
+def answer(found: Rehearsal, kind: str) -> Any:
+    return next(outcome.answer for outcome in found.outcomes if outcome.kind == kind)
+
+
+def test_a_healthy_training_answers_every_question_and_has_no_fault() -> None:
+    found = rehearsed(bfloat16=True)
+    assert [(o.kind, o.answer.judgement) for o in found.outcomes] == [
+        ("same_twice", "fine"),
+        ("train_and_eval", "fine"),
+        ("every_parameter_moves", "fine"),
+        ("images_mix", "fine"),
+        ("input_reaches_output", "fine"),
+        ("first_loss", "fine"),
+        ("one_batch_is_learnt", "fine"),
+        ("rates", "fine"),
+        ("labels_fit_images", "fine"),
+        ("bfloat16_agrees", "fine"),
+    ]
+    found.raise_for_faults()
+    assert found.verdict.startswith("no fault found (10 questions in ")
+    assert json.loads(json.dumps(found.to_dict()))["faults"] == []
+
+
+def test_a_fault_is_printed_raised_and_drawn() -> None:
+    found = rehearsed(network(nn.Softmax(dim=0)))
+    assert faults(found)[0] == "images_mix"
+    named = "exchanging one image changes the outputs of others, first in 6 (Softmax)"
+    assert str(found).startswith(f"fault: {named}")
+    assert answer(found, "images_mix").layer == "6"
+    with pytest.raises(RehearsalFault, match=r"first in 6 \(Softmax\)"):
+        found.raise_for_faults()
+    assert found._repr_html_().startswith('<img src="data:image/png;base64,')
+    assert found.image().width > 800
+
+
+class Detaches(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = network()[:-1]
+        self.head = nn.Linear(512, CLASSES)
+
+    def forward(self, x: Tensor) -> Tensor:
+        scores: Tensor = self.head(self.body(x).detach())
+        return scores
+
+
+class Listed(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = [nn.Linear(64, 64)]
+        self.head = nn.Linear(64, CLASSES)
+
+    def forward(self, x: Tensor) -> Tensor:
+        scores: Tensor = self.head(self.layers[0](x.flatten(1)).relu())
+        return scores
+
+
+class Tokens(nn.Module):
+    """A transformer over 10 tokens: a class, or the next token."""
+
+    def __init__(
+        self, *, batch_first: bool = True, positions: bool = True, predicts: bool = False
+    ) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.embedding = nn.Embedding(20, 16)
+        self.positions = nn.Parameter(torch.randn(10, 16) * positions)
+        layer = nn.TransformerEncoderLayer(16, 2, 32, 0.0, batch_first=batch_first)
+        self.body = nn.TransformerEncoder(layer, 1, enable_nested_tensor=False)
+        self.head = nn.Linear(16, 20)
+        self.predicts = predicts
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        found = self.body(self.embedding(tokens) + self.positions)
+        scores: Tensor = self.head(found if self.predicts else found.mean(1))
+        return scores
+
+
+TOKENS = torch.randint(0, 20, (32, 11), generator=torch.Generator().manual_seed(1))
+
+
+def next_token(output: Tensor, batch: Any) -> Tensor:
+    return functional.cross_entropy(output.flatten(0, 1), batch[1].flatten())
+
+
+def squared(output: Tensor, values: Tensor) -> Tensor:
+    return (output - values).square().mean()
+
+
+PIXELS, LABELS = images(32)
+BATCH = PIXELS, LABELS
+TEXT = TOKENS[:, :10], TOKENS[:, 0] % CLASSES
+
+
+def replaced_after_the_optimizer() -> Rehearsal:
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model[5] = nn.Linear(512, CLASSES)
+    return rehearsed(model, BATCH, optimizer=optimizer)
+
+
+def sorted_labels(output: Tensor, labels: Tensor) -> Tensor:
+    return functional.cross_entropy(output, labels.sort()[0])
+
+
+def climbed(output: Tensor, labels: Tensor) -> Tensor:
+    return -functional.cross_entropy(output, labels)
+
+
+FAULTS: dict[str, tuple[str, Callable[[], Rehearsal]]] = {
+    "view": ("images_mix", lambda: rehearsed(Tokens(batch_first=False), TEXT)),
+    "positions": ("input_reaches_output", lambda: rehearsed(Tokens(positions=False), TEXT)),
+    "mask": (
+        "input_reaches_output",
+        lambda: rehearsed(Tokens(predicts=True), (TOKENS[:, :-1], TOKENS[:, 1:]), next_token),
+    ),
+    "same images": (
+        "input_reaches_output",
+        lambda: rehearsed(None, (PIXELS[:1].repeat(32, 1, 1, 1), LABELS)),
+    ),
+    "detach": ("every_parameter_moves", lambda: rehearsed(Detaches(), BATCH)),
+    "list": ("every_parameter_moves", lambda: rehearsed(Listed(), BATCH)),
+    "optimizer": ("every_parameter_moves", replaced_after_the_optimizer),
+    "rate of 0": ("every_parameter_moves", lambda: rehearsed(None, BATCH, rate=0.0)),
+    "eval": ("train_and_eval", lambda: rehearsed(network().eval(), BATCH)),
+    "twice": ("first_loss", lambda: rehearsed(network(nn.Softmax(dim=1)), BATCH)),
+    "logits": ("first_loss", lambda: rehearsed(None, BATCH, nn.NLLLoss())),
+    "sign": ("first_loss", lambda: rehearsed(None, BATCH, climbed)),
+    "other labels": ("first_loss", lambda: rehearsed(None, BATCH, sorted_labels)),
+    "broadcast": (
+        "first_loss",
+        lambda: rehearsed(
+            network(nn.Linear(CLASSES, 1)), (PIXELS, PIXELS.mean((1, 2, 3))), squared
+        ),
+    ),
+    "low rate": ("rates", lambda: rehearsed(None, BATCH, rate=1e-8)),
+    "high rate": ("rates", lambda: rehearsed(None, BATCH, rate=1e3)),
+    "shape": ("one_step_runs", lambda: rehearsed(None, (PIXELS[:, :, :4], LABELS))),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_each_kind_of_fault_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    kind, rehearse = FAULTS[name]
+    asked = [experiment for experiment in EXPERIMENTS if experiment.kind == kind]
+    monkeypatch.setattr("fmapboard.rehearsal.run.EXPERIMENTS", tuple(asked))
+    assert faults(rehearse()) == [kind]
+
+
+def test_one_batch_that_cannot_be_learnt_is_a_fault() -> None:
+    class Constant(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(CLASSES))
+
+        def forward(self, x: Tensor) -> Tensor:
+            return x.mean((1, 2, 3))[:, None] * 0 + self.scale
+
+    found = rehearsed(Constant(), (PIXELS[:30], LABELS[:30]))
+    assert faults(found) == ["input_reaches_output", "one_batch_is_learnt"]
+
+
+def test_labels_that_were_shuffled_are_found_where_there_are_several_batches() -> None:
+    pixels, labels = images(768)
+    shuffled = labels[torch.randperm(768, generator=torch.Generator().manual_seed(2))]
+    noise = pixels + 0.3 * torch.randn(pixels.shape)
+    model = nn.Sequential(nn.Flatten(), nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, CLASSES))
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    loader = DataLoader(TensorDataset(noise, shuffled), 48)
+    found = rehearsed(model, loader, optimizer=optimizer)
+    assert faults(found) == ["labels_fit_images"]
+
+
+class Adversary(nn.Module):
+    """A discriminator whose state a careless call would change."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Flatten(), nn.Linear(64, 8), nn.BatchNorm1d(8))
+        self.own = torch.Generator().manual_seed(1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        noise = torch.rand(8, generator=self.own)
+        scores: Tensor = (self.layers(x) * noise).sum(1)
+        return scores
+
+
+def test_a_loss_that_refers_to_other_networks_is_called_with_copies_of_them() -> None:
+    adversary = Adversary()
+    generator = nn.Sequential(nn.Linear(8, 64), nn.Sigmoid())
+    before = [tensor.clone() for tensor in adversary.state_dict().values()]
+    state = adversary.own.get_state()
+    found = rehearsed(generator, torch.randn(32, 8), lambda o, _: -adversary(o).mean())
+    assert faults(found) == []
+    assert all(map(torch.equal, adversary.state_dict().values(), before))
+    assert torch.equal(adversary.own.get_state(), state)
+    assert [parameter.grad for parameter in adversary.parameters()] == [None, None, None, None]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_training_is_bitwise_the_same_after_a_rehearsal(kind: type[Stateless]) -> None:
+    def trained(*, rehearses: bool) -> list[Tensor]:
+        torch.manual_seed(0)
+        random.seed(0)
+        np.random.seed(0)
+        model = kind()
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+        batch = torch.rand(16, 3, 8, 8), torch.arange(16) % 3
+        for step in range(4):
+            if rehearses and step in (0, 2):
+                rehearsed(model, batch, optimizer=optimizer, seconds=0.3)
+            optimizer.zero_grad()
+            functional.cross_entropy(model(batch[0]), batch[1]).backward()
+            optimizer.step()
+        drawn = torch.rand(3), torch.tensor(random.random()), torch.tensor(np.random.rand())
+        return [*(tensor.clone() for tensor in model.state_dict().values()), *drawn]
+
+    bare = trained(rehearses=False)
+    seen = trained(rehearses=True)
+    assert all(map(torch.equal, seen, bare))
+
+
+class Augmented(Dataset[tuple[Tensor, int]]):
+    """Draws from a generator of its own and from the global ones."""
+
+    def __init__(self) -> None:
+        self.own = np.random.default_rng(0)
+        self.pixels, self.labels = images(64)
+
+    def __len__(self) -> int:
+        return 64
+
+    def __getitem__(self, number: int) -> tuple[Tensor, int]:
+        noise = self.own.random() + torch.rand(()) + random.random()
+        return self.pixels[number] + float(noise) / 10, int(self.labels[number])
+
+
+@pytest.mark.parametrize("gives", ["loader", "iterator", "list", "copied iterator"])
+def test_what_the_loop_draws_is_the_same_after_a_rehearsal(gives: str) -> None:
+    def drawn(*, rehearses: bool) -> list[Tensor]:
+        model = network()
+        torch.manual_seed(0)
+        random.seed(0)
+        generator = torch.Generator().manual_seed(5)
+        loader = DataLoader(Augmented(), 16, shuffle=True, generator=generator)
+        source: Any = loader if gives == "loader" else iter(loader)
+        if gives in ("list", "copied iterator"):
+            source = list(loader)
+        if gives == "copied iterator":
+            source = iter(source)
+        if rehearses:
+            found = rehearsed(model, source)
+            assert answer(found, "labels_fit_images").judgement == "fine"
+        return [images for images, _ in source]
+
+    bare = drawn(rehearses=False)
+    seen = drawn(rehearses=True)
+    assert len(bare) == 4
+    assert all(map(torch.equal, seen, bare))
+
+
+def test_a_generator_function_is_refused_before_anything_is_drawn() -> None:
+    source = (batch for batch in [images(8)])
+    with pytest.raises(ConfigurationError, match="takes batches from the training"):
+        rehearsed(network(), source)
+    assert len(list(source)) == 1
+
+
+@pytest.mark.parametrize("call", [3, 40, 150])
+def test_ctrl_c_ends_a_rehearsal_with_what_is_known(call: int) -> None:
+    class Interrupted(InGlobalRandomStates):
+        def change(self, maps: Tensor) -> Tensor:
+            calls.append(1)
+            if len(calls) == call:
+                raise KeyboardInterrupt
+            return super().change(maps)
+
+    calls: list[int] = []
+    model = Interrupted()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    before = [tensor.clone() for tensor in model.state_dict().values()]
+    state = torch.get_rng_state()
+    batch = torch.rand(16, 3, 8, 8), torch.arange(16) % 3
+    torch.set_rng_state(state)
+    found = rehearsed(model, batch, optimizer=optimizer)
+    assert found.is_interrupted
+    assert len(found.outcomes) < 9
+    assert "ended by Ctrl-C" in found.verdict
+    assert torch.equal(torch.get_rng_state(), state)
+    assert all(map(torch.equal, model.state_dict().values(), before))
+
+
+def test_without_time_the_rest_is_not_judged() -> None:
+    found = rehearsed(seconds=0.0)
+    assert {outcome.answer.judgement for outcome in found.outcomes} == {"not judged"}
+    assert found.verdict.startswith("nothing could be judged")
+
+
+def test_wrong_arguments_are_refused() -> None:
+    model = network()
+    with pytest.raises(ConfigurationError, match="optimizer=None: pass the optimizer"):
+        fmapboard.rehearse(model, images(8), nn.CrossEntropyLoss())
+    with pytest.raises(ConfigurationError, match="batch=int: expected what the training loop"):
+        rehearsed(model, 3)
+    with pytest.raises(ConfigurationError, match="loss=str: expected a function"):
+        rehearsed(model, images(8), "loss")
