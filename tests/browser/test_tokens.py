@@ -135,3 +135,120 @@ def test_a_report_shows_the_same_tokens_at_its_steps(
     person.drawn(3)
     tokens = stored(runs / "training", f"tokens_as_colours_Block 16/{BLOCK}")
     assert_equal(shown(person, "Tokens, step "), [tokens[0], tokens[3]])
+
+
+class Reader(nn.Module):
+    """A network of texts: an embedding and two blocks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(9, 16)
+        block = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, dropout=0.0)
+        self.blocks = nn.TransformerEncoder(block, 2)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.blocks(self.embed(ids))  # type: ignore[no-any-return]
+
+
+TEXT = torch.tensor([[3, 1, 4, 1, 5, 2, 6, 5], [3, 5, 8, 7, 2, 2, 3, 1]])
+WORDS = ["the", "Ġcat", "▁sat", "on", "a", "mat", ".", "Ċ", "<b>"]
+
+
+@pytest.fixture(scope="module")
+def heads(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run on images of patches of one colour each, and one on texts."""
+    root = tmp_path_factory.mktemp("heads")
+    torch.manual_seed(0)
+    patches = torch.rand(2, 3, 3, 5).repeat_interleave(8, 2).repeat_interleave(8, 3)
+    reader = Reader()
+    for name, model, x in (("images", Small(), patches), ("texts", reader, TEXT)):
+        options = {"tokens": lambda ids: [WORDS[i] for i in ids]} if model is reader else {}
+        with fmapboard.watch(model, root / name, every=1, **options) as board:
+            for step in range(2):
+                with board.step(step):
+                    model(x).square().sum().backward()
+    return root
+
+
+ROWS = "blocks.layers.1.self_attn.rows"
+_FIRST_TILE = """() => {
+  const canvas = document.querySelector(".grid canvas");
+  const { width, height } = canvas;
+  const { data } = canvas.getContext("2d").getImageData(0, 0, width, height);
+  return [height, width, ...data];
+}"""
+
+
+def first_tile(person: Person) -> Any:
+    """The colours of the middles of the patches of the first tile of the grid, [3, 5, 3]."""
+    height, width, *rgba = person.frame.evaluate(_FIRST_TILE)
+    pixels = np.array(rgba, np.uint8).reshape(height, width, 4)[..., :3].astype(float)
+    left, top = 10, 10  # margins of the grid
+    away = np.abs(pixels - pixels[0, 0]).max(-1) > 0
+    right = left + int(np.argmin(away[top + 2, left:]))
+    side = (right - left) / 5
+    rows = [int(top + (y + 0.5) * side) for y in range(3)]
+    columns = [int(left + (x + 0.5) * side) for x in range(5)]
+    return pixels[np.ix_(rows, columns)]
+
+
+def test_heads_are_drawn_over_the_input_unless_that_is_turned_off(
+    heads: Path, serve: Callable[[Path], str], visit: Callable[..., Person]
+) -> None:
+    where: dict[str, Any] = {"run": "images", "layer": f"fmapboard/{ROWS}"}
+    alone = visit(serve(heads), overlay=0, **where)
+    alone.drawn(1)
+    own = first_tile(alone)
+    over = visit(serve(heads), **where)
+    over.drawn(1)
+    over.settle()
+    (image,) = stored(heads / "images", "network_input/sample_0")[1:]
+    middles = image[4::8, 4::8].astype(float)
+    assert np.abs(first_tile(over) - (0.6 * own + 0.4 * middles)).max() <= 3
+    over.press("o")
+    over.wait("parent.location.hash.includes('overlay=0')")
+    over.settle()
+    assert np.abs(first_tile(over) - own).max() == 0
+
+
+def test_the_tokens_of_a_text_are_named_and_shaded_by_a_head(
+    heads: Path, serve: Callable[[Path], str], visit: Callable[..., Person]
+) -> None:
+    person = visit(serve(heads), run="texts", layer=f"fmapboard/{ROWS}", channel=1)
+    person.drawn(1)
+    person.settle()
+    spans = person.see(".shaded span")
+    names = ["on", " cat", "a", " cat", "mat", " sat", ".", "mat"]
+    assert spans.evaluate_all("(all) => all.map((each) => each.textContent)") == names
+    shades = spans.evaluate_all("(all) => all.map((each) => getComputedStyle(each).background)")
+    values = [float(each) for each in spans.evaluate_all("(all) => all.map((each) => each.title)")]
+    assert len(set(shades)) > 3
+    assert " / 0)" in shades[values.index(min(values))]  # transparent
+    box = person.see(".grid canvas").bounding_box()
+    person.page.mouse.move(box["x"] + 60, box["y"] + 30)
+    person.wait("document.querySelector('.status').textContent.includes('position 0 “on”')")
+
+
+@pytest.mark.parametrize(
+    ("layer", "word"),
+    [(ROWS, "head"), ("blocks.layers.1", "feature"), ("blocks.layers.1.linear1", "MLP unit")],
+)
+def test_what_is_no_channel_is_not_called_one(
+    layer: str,
+    word: str,
+    heads: Path,
+    serve: Callable[[Path], str],
+    visit: Callable[..., Person],
+) -> None:
+    person = visit(serve(heads), run="images", layer=f"fmapboard/{layer}")
+    person.drawn(1)
+    person.settle()
+    texts = """() => [document.body, ...document.querySelectorAll("main *, aside *")]
+      .flatMap((each) => [each.innerText, each.title, each.getAttribute("aria-label")])
+      .filter((text) => text && /channel/i.test(text))"""
+    assert f"Click a {word} or press ]" in person.see("aside").inner_text()
+    assert person.frame.evaluate(texts) == []
+    person.press("]")
+    person.wait("document.querySelector('.channel.open') !== null")
+    person.settle()
+    assert person.frame.evaluate(texts) == []

@@ -3,7 +3,7 @@
 
 import { mainSide, partners } from "./model/compare.js";
 import * as host from "./model/host.js";
-import { CALM_MS, corrected, look } from "./model/look.js";
+import { CALM_MS, SHEER, corrected, look } from "./model/look.js";
 import { Overview } from "./model/overview_acts.js";
 import { Visits } from "./model/visits.js";
 import { Renewal } from "./model/renewal.js";
@@ -149,7 +149,7 @@ export class App {
     const before = this.model;
     const model = this.look();
     if (model.isLost) this.relist(this.state.layer + this.state.step);
-    speakOf(kindOf(model.stepWords));
+    speakOf(kindOf(model.stepWords), model.front ? {} : model.layer);
     if (this.stepOnly && model.stale && model.scene && model.scene === before?.scene) {
       // Only the slider has moved: redraw the rest together with the new pictures.
       this.render(model, { nothing: false, busy: true, isOld: true });
@@ -314,6 +314,6 @@ export class App {
   }
 
   toggleOverlay() {
-    this.update({ overlay: this.state.overlay > 0 ? 0 : 60 });
+    this.update({ overlay: this.model?.overlay ? 0 : SHEER });
   }
 }

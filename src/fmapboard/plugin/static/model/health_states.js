@@ -1,13 +1,22 @@
 // @ts-check
 /** Colours of the states of layers, and the hatching that tells severe ones without colour. */
 
-import { callName, counted, inWordsOf, percent, short, stepText, wordOf } from "./words.js";
+import {
+  callName,
+  counted,
+  inWordsOf,
+  percent,
+  short,
+  stepText,
+  tileText,
+  wordOf,
+} from "./words.js";
 import { once } from "../server/cache.js";
 import { numbersAt } from "../server/health.js";
 import { packed } from "../server/palettes.js";
 
 /** @import {Cache} from "../server/cache.js" */
-/** @import {FaultName, Health, NamedArrays, Pass, Rgb} from "../server/server.js" */
+/** @import {FaultName, Health, HealthLayer, NamedArrays, Pass, Rgb} from "../server/server.js" */
 /** @import {Hatch, Numbers, Theme} from "./model.js" */
 
 /** Shades per state: levels of brightness, as the server sends them (`health/states.py`). */
@@ -219,16 +228,16 @@ export function faultsOfLayer(of, key) {
 
 /**
  * Numbers of a cell, one phrase per known one.
- * @param {Numbers} value @param {number} channels of the layer
+ * @param {Numbers} value @param {HealthLayer} layer
  */
-function cellNumbers(value, channels) {
+function cellNumbers(value, layer) {
   const share = (/** @type {string} */ name, /** @type {string} */ word) =>
     value(name) >= 0 ? `${percent(value(name))} ${word}` : "";
   const faults = [share("nonfinite", "non-finite"), share("dead", inWordsOf("dead"))];
   const known = [...faults, share("constant", "constant")].filter(Boolean);
   const [least, most] = [value("minimum"), value("maximum")];
   return [
-    known.length ? `of ${counted(channels, "channel")}: ${known.join(", ")}` : "",
+    known.length ? `of ${counted(layer.channels, tileText(layer))}: ${known.join(", ")}` : "",
     Number.isNaN(least) ? "" : `values ${short(least)} … ${short(most)}`,
     value("change") >= 0 ? `maps changed by ${short(value("change"))} standard deviations` : "",
     value("weights_change") >= 0
@@ -276,7 +285,7 @@ export function cellLines(of, at, numbers) {
     `${callName(layer)} · ${wordOf(of.step_words, step)}`,
     code > 1 ? `${inWordsOf(word)}: ${what}` : word,
     sinceText(of, at),
-    ...(typeof numbers === "string" ? [numbers] : cellNumbers(numbers, layer.channels)),
+    ...(typeof numbers === "string" ? [numbers] : cellNumbers(numbers, layer)),
     layer.key === null ? instead : "",
   ].filter(Boolean);
 }

@@ -71,6 +71,8 @@ export function spanOf(all) {
 
 /** The numbers of all layers are requested this long after the last change of step. */
 export const CALM_MS = 120;
+/** Opacity of maps over the input image, percent. */
+export const SHEER = 60;
 /** Orders that are computed at one step and kept while the step changes. */
 const PINNED = new Set(["strength", "similarity"]);
 
@@ -141,7 +143,9 @@ export function look(app) {
   const painted = inPalette(state);
   const shown = app.scenes.show(painted, readable, history);
   const question = shown.scene?.question;
-  const wantsInput = state.overlay > 0 && state.channel !== null;
+  const isOfHeads = layer?.unit === "head";
+  const overlay = state.overlay ?? (isOfHeads ? SHEER : 0);
+  const wantsInput = overlay > 0 && (state.channel !== null || isOfHeads);
   const isResting = calm && state.view === "maps"; // the thumbnail above the maps is asked for last
   const version = `${steps.length}/${steps[steps.length - 1]}`;
   const overview =
@@ -183,6 +187,7 @@ export function look(app) {
     numbers: readable ? source.numbers(state.run, readable) : null,
     input: question && (wantsInput || isResting) ? inputOf(source, question).picture : null,
     hasInput: Boolean(question && inputSeries(source, question)),
+    overlay, // opacity over the input image in percent
     problem: (listed.error ?? answer?.error ?? shown.error)?.message ?? layer?.error ?? "",
     gone: goneText(app.gone, state),
     playing: app.playing,

@@ -205,7 +205,8 @@ export const START = {
   tile: 0, // side of a tile in CSS px, 0 to fit the window
   flagged: false, // list only flagged layers
   filter: "", // of the list of layers
-  overlay: 0, // opacity over the input image in percent, 0 for off
+  // opacity over the input image in percent, 0 for off; null is off but for heads of attention
+  overlay: /** @type {number|null} */ (null),
   histogram: /** @type {HistogramGroup} */ ("activations"),
   // of the film strip, or the open one
   channels: /** @type {readonly number[]} */ (Object.freeze([])),

@@ -1,6 +1,8 @@
 // @ts-check
 /** The terms of the tab in plain words: for tooltips, screen readers and the help. */
 
+import { inWordsOf } from "./words.js";
+
 /** What the terms mean. @type {Readonly<Record<string, string>>} */
 export const GLOSSARY = Object.freeze({
   maps: "The layer's output (feature maps), one picture per channel.",
@@ -99,7 +101,7 @@ export function explanation(terms, more = "") {
   const texts = names.map((term) => {
     const found = GLOSSARY[term];
     if (!found) throw new Error(`no term ${term}; there are ${Object.keys(GLOSSARY).join(", ")}`);
-    return names.length > 1 ? `${termName(term)}: ${found}` : found;
+    return inWordsOf(names.length > 1 ? `${termName(term)}: ${found}` : found);
   });
   const title = [more, ...texts].filter(Boolean).join("\n");
   return { title, "aria-describedby": names.map(termId).join(" ") };

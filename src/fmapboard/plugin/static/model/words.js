@@ -170,11 +170,14 @@ export function runText(run) {
 
 // What a channel is called that is 0 everywhere: dead in a training, off for an image.
 
-let isOfImages = false;
+let [isOfImages, unitWord] = [false, "channel"];
 
-/** Chooses the words for what is shown next. @param {Unit} unit of the run */
-export function speakOf(unit) {
-  isOfImages = unit === "image";
+/**
+ * Chooses the words for what is shown next.
+ * @param {Unit} unit of the run @param {{unit?: string}} [layer] the shown one, if it is one
+ */
+export function speakOf(unit, layer = {}) {
+  [isOfImages, unitWord] = [unit === "image", tileText(layer)];
 }
 
 /** "dead", or "off" in a run of images, which says nothing about training. */
@@ -182,9 +185,15 @@ export function deadWord() {
   return isOfImages ? "off" : "dead";
 }
 
-/** A text about channels with that word. @param {string} text */
-export function inWordsOf(text) {
-  return isOfImages ? text.replaceAll("dead", "off") : text;
+/**
+ * A text about channels with that word, and with the one for what they are.
+ * @param {string} text @param {{unit?: string}} [layer] another one than the shown one
+ */
+export function inWordsOf(text, layer = undefined) {
+  const word = layer ? tileText(layer) : unitWord;
+  return (isOfImages ? text.replaceAll("dead", "off") : text)
+    .replaceAll("channel", word)
+    .replaceAll("Channel", word[0].toUpperCase() + word.slice(1));
 }
 
 // What a step is called: "step 20", or what it shows in a run of `visualize`.

@@ -35,8 +35,22 @@ export function valueText({ value, unit, mark }) {
 /** A position in a tile, in words. @param {AnyScene} scene @param {number} y @param {number} x */
 export function placeText(scene, y, x) {
   if (scene.kind === "kernels") return position(scene.a, y, x);
-  return positionText(scene.rows, scene.picture?.block ?? 1, y, x);
+  const name = tokensOf(scene)[x];
+  const place = positionText(scene.rows, scene.picture?.block ?? 1, y, x);
+  return name === undefined ? place : `${place} “${name}”`;
 }
+
+/**
+ * The names of the tokens of a text, one per column; none if they are not known, or if a column is
+ * of several. @param {AnyScene} scene
+ */
+export function tokensOf(scene) {
+  if (scene.kind !== "maps" || !scene.rows || scene.picture.block > 1) return [];
+  return (scene.maps.header.tokens?.[scene.question.sample] ?? []).map(tokenText);
+}
+
+/** A token as a text has it: tokenizers write other signs for spaces and ends of lines. */
+const tokenText = (/** @type {string} */ name) => name.replace(/[Ġ▁]/g, " ").replace(/[Ċ\n]/g, "⏎");
 
 /**
  * A position in words.

@@ -3,7 +3,7 @@
 
 import { faultAt, isBeyond, kernelStep, scaleWords } from "../model/film_scale.js";
 import { mapsOf } from "../model/scene.js";
-import { labelOf, short } from "../model/words.js";
+import { inWordsOf, labelOf, short, tileText } from "../model/words.js";
 import { pictureOf } from "../server/decode.js";
 import { kernelsOf } from "../server/kernels.js";
 import { css, ramp } from "../server/palettes.js";
@@ -35,10 +35,12 @@ export function faultOfFrame(film, i, channel) {
  * Why a frame shows no map; "" if it does, or is loading.
  * @param {Strip} film @param {number} i @param {number} channel
  */
-export function whyNoFrame({ columns }, i, channel) {
+export function whyNoFrame({ columns, layer }, i, channel) {
   const { side, why } = columns[i];
   const last = (side?.planes.channels ?? Infinity) - 1;
-  return channel > last ? `only channels 0 to ${last} are drawn at this step` : why;
+  return channel > last
+    ? inWordsOf(`only channels 0 to ${last} are drawn at this step`, layer)
+    : why;
 }
 
 /**
@@ -221,7 +223,7 @@ function gutter(context, film, of, up, look) {
   const peak = short(film.kernelPeak, 2);
   film.order.forEach((channel, row) => {
     const top = up + of.top + row * of.cellHeight;
-    write(`channel ${channel}`, top, true);
+    write(tileText(film.layer, channel), top, true);
     if (of.tileHeight) {
       bar(look.palette, top + FILM_CAPTION + 1);
       scaleWords(film, channel).forEach((said, k) =>

@@ -9,7 +9,7 @@ import { flags, loudest, partName } from "../model/scene.js";
 import { short, ticks } from "../model/words.js";
 import { channelsOf, placeOf } from "../server/kernels.js";
 import { outline, write } from "./canvas.js";
-import { faultOf, rangeText } from "./captions.js";
+import { faultOf, rangeText, tokensOf } from "./captions.js";
 import { pointLines } from "./crosshair.js";
 import { CAPTION_LINE, NUMBERS, corner, visible, widthOf } from "./layouts.js";
 import { BELOW, LINE, RANGE_FROM, caption, cellLines, paint } from "./painter.js";
@@ -98,7 +98,9 @@ function tilesOf(context, scene, of, cell, where, look, point) {
     const below = { left: box.left + away, top: box.top + box.height + BELOW, width: width - away };
     const range = fault || width < RANGE_FROM ? "" : rangeText(scene, part, channel);
     const said = caption(context, below, names, fault, range, look);
-    return { ...tile, ...said, fault, point, map: scene.a.planes };
+    const image = (!part.isDifference && look.over?.images[part.column]) || null;
+    const over = image ? { image, alpha: look.over?.alpha ?? 0, isSmooth: true } : {};
+    return { ...tile, ...over, ...said, fault, point, map: scene.a.planes };
   });
   if (of.rows) return tiles;
   const last = tiles[tiles.length - 1];
@@ -210,16 +212,21 @@ function positions(context, scene, of, where, look) {
   const { block } = scene.picture;
   const all = scene.a.planes.width * block;
   const most = Math.max(1, Math.floor(of.tileWidth / TICK));
-  const places = [0, ...ticks(0, all, most).filter((at) => at > 0 && at < all)];
+  const names = tokensOf(scene);
+  const round = [0, ...ticks(0, all, most).filter((at) => at > 0 && at < all)];
   const y = of.top - where.top - 5;
   context.textBaseline = "alphabetic";
   for (let part = 0; part < of.parts; part += 1) {
     const left = corner(of, 0, part).left - (where.left ?? 0);
-    for (const position of places) {
+    let end = -Infinity; // of the name before
+    for (const position of names.length ? names.keys() : round) {
       const x = left + (position / all) * of.tileWidth;
+      if (x < end) continue;
+      const text = names[position]?.trim() ?? short(position);
+      end = names.length ? x + context.measureText(text).width - 2 : end;
       context.fillStyle = look.muted;
-      context.fillRect(Math.round(x), y, 1, 4);
-      write(context, short(position), x + 3, y, look.muted);
+      if (!names.length || text) context.fillRect(Math.round(x), y, 1, 4);
+      write(context, text, x + (names.length ? 1 : 3), y - (names.length ? 2 : 0), look.muted);
     }
   }
 }

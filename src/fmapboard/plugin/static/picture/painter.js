@@ -29,7 +29,9 @@ export function paint(context, where, look, tiles, fixed = []) {
     const { box, image, hatch, fault } = tile;
     if (image) {
       context.imageSmoothingEnabled = Boolean(tile.isSmooth);
+      context.globalAlpha = tile.alpha ?? 1;
       context.drawImage(image, box.left, box.top, box.width, box.height);
+      context.globalAlpha = 1;
     }
     if (hatch) hatched(context, box, hatch);
     if (tile.isCrossed) crossed(context, box, look.muted);

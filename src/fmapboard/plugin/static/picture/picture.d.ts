@@ -5,8 +5,12 @@ import type { Point, StateMark, Theme } from "../model/model.js";
 /** CSS px. */
 export type Box = { left: number; top: number; width: number; height: number };
 
-/** That of the page, and the palette of maps. */
-export type Look = ReturnType<typeof import("./canvas.js").read> & { palette: string };
+/**
+ * That of the page, and the palette of maps; `over` is the network's input of each column, which
+ * is drawn over its maps with an opacity of `alpha`.
+ */
+export type Look = ReturnType<typeof import("./canvas.js").read> & { palette: string; over?: Over };
+export type Over = { images: (ImageBitmap | null | undefined)[]; alpha: number };
 
 /** Throws for a run that the page does not know. */
 export type Colours = (run: string) => string;
@@ -137,7 +141,7 @@ export type Outline = { colour: string; thick: number; away?: number; dash?: num
 
 /**
  * A picture and what belongs to it: `pixels` are drawn as blocks of `across` × `down` device px,
- * an `image` in its size; `isCrossed` out without one; `hatch` is the colour of lines over it;
+ * an `image` in its size over them, with an opacity of `alpha`; `isCrossed` out without one; `hatch` is the colour of lines over it;
  * `point` is looked at, in a map of some px.
  */
 export type Tile = {
@@ -147,6 +151,7 @@ export type Tile = {
   across?: number;
   down?: number;
   image?: CanvasImageSource;
+  alpha?: number;
   isSmooth?: boolean;
   isCrossed?: boolean;
   hatch?: string;

@@ -47,6 +47,7 @@ export type RecordHeader = {
   activation?: { label: string; type: string };
   change_since?: Record<string, number>;
   kernels?: KernelsPicture;
+  tokens?: string[][];
 };
 
 export type Picture = MapsPicture | KernelsPicture;

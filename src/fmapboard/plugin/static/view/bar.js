@@ -10,7 +10,7 @@ import { asOf, timeText } from "../model/renewal.js";
 import { RUN_STATES } from "../model/run_states.js";
 import * as states from "../model/state.js";
 import { GLOSSARY, explanation } from "../model/terms.js";
-import { callName, counted, inWordsOf, runText, stepText } from "../model/words.js";
+import { callName, counted, inWordsOf, runText, stepText, tileText } from "../model/words.js";
 import { prepare, runColour, theme } from "../picture/canvas.js";
 import { ROW_SHARE } from "../picture/layouts.js";
 import { FAULT_COLOURS } from "../server/palettes.js";
@@ -124,15 +124,16 @@ function Channels({ app, model: { state, layer, history } }) {
   useEffect(() => void (field.current && (field.current.value = shown)), [shown]);
   const choose = () => {
     const { channels, refused: why } = states.readChannels(field.current?.value ?? "", drawn);
-    refuse(why.join("; "));
+    refuse(inWordsOf(why.join("; ")));
     if (channels.length) app.update({ channels });
   };
   return html`
     <label class="labelled">
-      <span class="sublabel">channels</span>
+      <span class="sublabel">${tileText(layer ?? {})}s</span>
       <input type="search" class="film-channels"
-        aria-label="Channels of the film strip, such as 3, 17 or 8-11"
-        title=${`Channels, such as 3, 17 or 8-11; ${states.MOST_CHANNELS} at most`} ref=${field}
+        aria-label=${inWordsOf("Channels of the film strip, such as 3, 17 or 8-11")}
+        title=${`${inWordsOf("Channels")}, such as 3, 17 or 8-11; ${states.MOST_CHANNELS} at most`}
+        ref=${field}
         onChange=${choose}
         onKeyDown=${(/** @type {KeyboardEvent} */ { key }) => {
           if (key === "Enter") choose();
@@ -148,6 +149,9 @@ const SCALES = [
   ["channel", "Channel", "each channel between its own extremes (s)"],
   ["layer", "Layer", "one scale for all channels of the layer (s)"],
 ];
+/** @param {string[][]} options */
+const inUnits = (options) =>
+  options.map(([id, ...texts]) => [id, ...texts.map((t) => inWordsOf(t))]);
 const SORTS = ["index", "strength", "change", "similarity"].map((sort) => [sort, `by ${sort}`]);
 
 /** How pictures are drawn. @param {ModelProps} props */
@@ -178,7 +182,7 @@ function Display({ app, model }) {
           <${Labelled} text="scale" term="scale">
             ${
               !isFilm &&
-              html`<${Segments} label="Scale" options=${SCALES} value=${state.scale}
+              html`<${Segments} label="Scale" options=${inUnits(SCALES)} value=${state.scale}
                 choose=${app.set("scale")} />`
             }
             <${Toggle} text="Lock" aria-label="Lock the scale over steps" isOn=${isLocked}

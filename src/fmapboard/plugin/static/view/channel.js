@@ -8,9 +8,9 @@ import { cropsOf } from "../model/patches.js";
 import { BETWEEN, flags, isDifference, mapsOf, partName } from "../model/scene.js";
 import { explanation } from "../model/terms.js";
 import { drawnOf } from "../model/value_scale.js";
-import { deadWord, kindOf, short, tileText, whole } from "../model/words.js";
+import { deadWord, inWordsOf, kindOf, short, tileText, whole } from "../model/words.js";
 import { prepare, theme } from "../picture/canvas.js";
-import { differenceRange, drawnRange, placeText } from "../picture/captions.js";
+import { differenceRange, drawnRange, placeText, tokensOf } from "../picture/captions.js";
 import { isDrawn } from "../picture/grid_tiles.js";
 import { pixelsOf, tileCanvas } from "../picture/pixels.js";
 import { drawCrosshair } from "../picture/crosshair.js";
@@ -39,8 +39,10 @@ export function Channel({ app, model }) {
   if (scene?.kind !== "maps") return null;
   if (channel === null || channel >= scene.channels) {
     return html`
-      <section class="channel" aria-label="Channel">
-        <p class="note">Click a channel or press ] to enlarge it and read its values.</p>
+      <section class="channel" aria-label=${inWordsOf("Channel")}>
+        <p class="note">
+          ${inWordsOf("Click a channel or press ] to enlarge it and read its values.")}
+        </p>
       </section>
     `;
   }
@@ -48,9 +50,10 @@ export function Channel({ app, model }) {
   const parts = scene.columns.map((_, i) => mapsOf(i));
   if (scene.parts.some(isDifference)) parts.push(BETWEEN);
   return html`
-    <section class="channel open" aria-label="Channel">
+    <section class="channel open" aria-label=${inWordsOf("Channel")}>
       <${ChannelHead} app=${app} name=${headingOf(tileText(scene.maps.header, channel))}>
-        <${Button} text="Film strip" label="This channel at all steps in a row" keys="m"
+        <${Button} text="Film strip" keys="m"
+          label=${inWordsOf("This channel at all steps in a row")}
           press=${() => app.toggleFilm()} />
       <//>
       <div class="channel-body">
@@ -60,6 +63,7 @@ export function Channel({ app, model }) {
             part=${part} ...${of} />`,
           )}
         </div>
+        <${Text} ...${of} />
         ${scene.rows && html`<${Profile} colours=${ofColumns(scene, model.runs)} ...${of} />`}
         ${
           !scene.ownScale &&
@@ -73,11 +77,11 @@ export function Channel({ app, model }) {
           html`
             <div class="row overlay">
               <${Toggle} text="Over input" title="Lay the map over the network's input (o)"
-                isOn=${state.overlay > 0} press=${() => app.toggleOverlay()} />
+                isOn=${model.overlay > 0} press=${() => app.toggleOverlay()} />
               ${
-                state.overlay > 0 &&
+                model.overlay > 0 &&
                 html`<input type="range" min="0" max="100" step="5" class="slider"
-                  aria-label="Opacity over the input image" value=${state.overlay}
+                  aria-label="Opacity over the input image" value=${model.overlay}
                   onInput=${typed((percent) => app.update({ overlay: Number(percent) }))} />`
               }
             </div>
@@ -156,6 +160,26 @@ function Patch({ found: { header, picture }, crop, rank }) {
         paint=${paint} of=${[picture, crop]} />
       <figcaption>${short(crop.value)}</figcaption>
     </figure>
+  `;
+}
+
+/**
+ * The text that a head of attention looks at: the ground of a token is the stronger, the more.
+ * @param {{scene: MapsScene, channel: number}} props
+ */
+function Text({ scene, channel }) {
+  const names = tokensOf(scene);
+  if (!names.length) return null;
+  const values = profile(scene.a, channel);
+  const [lo, hi] = drawnRange(scene, channel);
+  return html`
+    <p class="shaded" aria-label="Tokens of the text">
+      ${names.map((name, i) => {
+        const share = (70 * (values[i] - lo)) / (hi - lo);
+        const ground = `color-mix(in srgb, var(--accent) ${share}%, transparent)`;
+        return html`<span style=${{ background: ground }} title=${short(values[i])}>${name}</span>`;
+      })}
+    </p>
   `;
 }
 
@@ -329,7 +353,7 @@ const INPUTS = /** @type {Record<string, string>} */ ({
 /** @param {{app: App, model: Model, scene: MapsScene, channel: number, part: Part}} props */
 export function ChannelPicture({ app, model, scene, channel, part }) {
   const [pointer, point] = useState(/** @type {Point|null} */ (null));
-  const { state, sides } = model;
+  const { state, sides, overlay } = model;
   const { column: i, isDifference: isBetween } = part;
   const several = scene.columns.length > 1;
   if (!isDrawn(scene, part)) {
@@ -338,7 +362,7 @@ export function ChannelPicture({ app, model, scene, channel, part }) {
   }
   const { planes } = scene.a;
   const own = i ? sides?.each[i]?.input : model.input;
-  const input = isBetween || state.overlay === 0 || scene.rows ? null : (own ?? null);
+  const input = isBetween || overlay === 0 || scene.rows ? null : (own ?? null);
   const { side, question } = scene.columns[i];
   const paint = (/** @type {HTMLCanvasElement} */ canvas) => {
     const figure = /** @type {HTMLElement} */ (canvas.parentElement);
@@ -350,7 +374,7 @@ export function ChannelPicture({ app, model, scene, channel, part }) {
     context.imageSmoothingEnabled = Boolean(input);
     if (input) context.drawImage(input, 0, 0, width, height);
     context.imageSmoothingEnabled = scene.rows && planes.width > canvas.width;
-    context.globalAlpha = input ? state.overlay / 100 : 1;
+    context.globalAlpha = input ? overlay / 100 : 1;
     context.drawImage(tileCanvas(tile.pixels, planes.width), 0, 0, width, height);
     context.globalAlpha = 1;
     const at = state.pixel;

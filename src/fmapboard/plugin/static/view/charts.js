@@ -37,7 +37,10 @@ const LONGEST = 36;
  */
 export function Chart({ app, steps, title, terms, tip, label, paint, children, ...of }) {
   const bad = { text: "non-finite", colour: FAULT_COLOURS.nonfinite };
-  const texts = of.nonfinite ? [...of.texts, bad] : of.texts;
+  const texts = (of.nonfinite ? [...of.texts, bad] : of.texts).map((each) => ({
+    ...each,
+    text: inWordsOf(each.text),
+  }));
   const said = texts.map(({ text }) => text).join(" · ");
   const draw = (/** @type {HTMLCanvasElement} */ canvas) => {
     const width = canvas.parentElement?.clientWidth ?? 0;
@@ -46,7 +49,7 @@ export function Chart({ app, steps, title, terms, tip, label, paint, children, .
   return html`
     <section>
       <h3>
-        <span ...${explanation(terms)}>${title}</span>
+        <span ...${explanation(terms)}>${inWordsOf(title)}</span>
         <span class="value" title=${tip ?? said}>
           ${texts.map(({ text, colour }, i) => [
             i > 0 && " · ",
@@ -58,7 +61,8 @@ export function Chart({ app, steps, title, terms, tip, label, paint, children, .
       ${children}
       ${
         paint &&
-        html`<${Painted} role="img" class="chart" aria-label=${`${label}: ${said}`} paint=${draw}
+        html`<${Painted} role="img" class="chart" paint=${draw}
+          aria-label=${`${inWordsOf(label)}: ${said}`}
           ...${plots.picking(steps, (step) => app.update({ step }))} />`
       }
     </section>

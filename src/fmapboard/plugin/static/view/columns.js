@@ -3,7 +3,7 @@
 
 import { ROLE_NAMES, decades, groupOf, layerText, matchText } from "../model/compare.js";
 import { SAME } from "../model/state.js";
-import { percent, runText, short, stepText } from "../model/words.js";
+import { inWordsOf, percent, runText, short, stepText } from "../model/words.js";
 import { runColour } from "../picture/canvas.js";
 import { number } from "../server/decode.js";
 import { html, useLayoutEffect, useMemo, useRef } from "../vendor/preact_htm.js";
@@ -108,7 +108,9 @@ function Side({ app, model, i, place }) {
         <p class="place">${parts}</p>
       </div>
       <p class="match" hidden=${!of?.match}>${of?.match}</p>
-      <p class="differs" role="status" hidden=${!of?.notes.length}>${of?.notes.join("; ")}</p>
+      <p class="differs" role="status" hidden=${!of?.notes.length}>
+        ${inWordsOf(of?.notes.join("; ") ?? "")}
+      </p>
     </div>
   `;
 }

@@ -2,6 +2,7 @@
 /** Buttons, lists, groups of controls and what they open, all in one style. */
 
 import { explanation } from "../model/terms.js";
+import { inWordsOf } from "../model/words.js";
 import { html, useLayoutEffect, useRef, useState } from "../vendor/preact_htm.js";
 import { useKeys } from "./hooks.js";
 
@@ -253,9 +254,10 @@ export function ChannelHead({ app, name, children }) {
       <h2>${name}</h2>
       <span class="row">
         ${children}
-        <${Button} icon="previous" label="Channel before" keys="[" press=${move(-1)} />
-        <${Button} icon="next" label="Channel after" keys="]" press=${move(1)} />
-        <${Button} icon="close" label="Close the channel" keys="Esc" press=${close} />
+        <${Button} icon="previous" label=${inWordsOf("Channel before")} keys="["
+          press=${move(-1)} />
+        <${Button} icon="next" label=${inWordsOf("Channel after")} keys="]" press=${move(1)} />
+        <${Button} icon="close" label=${inWordsOf("Close the channel")} keys="Esc" press=${close} />
       </span>
     </div>
   `;

@@ -6,7 +6,7 @@ import { FilmSource } from "../model/film_strips.js";
 import { FAR, isBeyond, keptUnit, onsets, stepsOf } from "../model/film_scale.js";
 import { mapsOf } from "../model/scene.js";
 import { moved } from "../model/state.js";
-import { counted, deadWord, short, stepText, tileText, wordOf } from "../model/words.js";
+import { counted, deadWord, inWordsOf, short, stepText, tileText, wordOf } from "../model/words.js";
 import { theme } from "../picture/canvas.js";
 import { placeText, rangeText } from "../picture/captions.js";
 import * as picture from "../picture/film_tiles.js";
@@ -118,7 +118,7 @@ function FilmBar({ app, strips, missing, why }) {
         </p>
       </div>
       <p class="film-notes film-columns" role="status"
-        hidden=${!missing.length}>${missing.join(" ")}</p>
+        hidden=${!missing.length}>${inWordsOf(missing.join(" "))}</p>
       <p class="film-notes film-scale" title=${scale}>${scale}</p>
       <p class="film-notes film-inputs" role="status"
         hidden=${!inputs}>${of.letter && `${of.letter}: `}${inputs}</p>

@@ -5,7 +5,7 @@ import { layerText, origin } from "../model/compare.js";
 import * as weights from "../model/kernel_cells.js";
 import { partName } from "../model/scene.js";
 import { unitOf } from "../model/value_scale.js";
-import { short, tileText } from "../model/words.js";
+import { inWordsOf, short, tileText } from "../model/words.js";
 import { prepare, theme } from "../picture/canvas.js";
 import { faultOf, placeText, rangeText, valueText } from "../picture/captions.js";
 import { paintGrid } from "../picture/grid_tiles.js";
@@ -19,12 +19,20 @@ import { Painted, useScrolled } from "./hooks.js";
 
 /** @import {App} from "../app.js" */
 /** @import {AnyScene, Difference, GridScene, KernelsScene, Model, Part} from "../model/model.js" */
+/** @import {Over} from "../picture/picture.js" */
 /** @import {Kernels} from "../server/server.js" */
 /** @import {Hit} from "./view.js" */
 
 const HELP =
   "Channels of the layer. The up and down arrows move by a row, brackets by a channel, Enter " +
   "opens a channel.";
+
+/** The inputs that heads of attention lie over. @param {Model} model @returns {{over?: Over}} */
+export function overInput({ scene, overlay, input, sides }) {
+  if (scene?.kind !== "maps" || scene.maps.header.unit !== "head" || !overlay) return {};
+  const images = scene.columns.map((_, i) => sides?.each[i]?.input ?? (i ? null : input));
+  return { over: { images, alpha: 1 - overlay / 100 } };
+}
 
 /**
  * `hovered` is the channel or plane under the pointer, `hover` says another one.
@@ -40,7 +48,7 @@ export function Grid({ app, model, hovered, hover }) {
     place: ({ width, height, ratio }) =>
       shown && layoutFor(shown, state.tile, width, height, ratio),
     paint(context, placed, window) {
-      const look = { ...theme(), palette: state.colours };
+      const look = { ...theme(), palette: state.colours, ...overInput(model) };
       const marks = { selected: state.channel, hovered, chosen: state.channels };
       const where = { ...window, ...marks };
       if (shown) paintGrid(context, shown, placed, where, look, kernels ? null : state.pixel);
@@ -105,7 +113,7 @@ export function Grid({ app, model, hovered, hover }) {
   const why = model.problem || scene?.why || "";
   return html`
     <p class="note" role="status" hidden=${!why}>${why}</p>
-    ${view("grid", HELP, !shown)}
+    ${view("grid", inWordsOf(HELP), !shown)}
     <div class="status" aria-live="polite">${said}</div>
   `;
 }

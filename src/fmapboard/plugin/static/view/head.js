@@ -11,6 +11,7 @@ import {
   callName,
   counted,
   deadWord,
+  inWordsOf,
   short,
   stepText,
   tileText,
@@ -83,7 +84,7 @@ function described(layer, scene, asked, words) {
     const size = scene.rows ? counted(width, "column") : `${height}×${width} px`;
     const block = scene.rows ? `${picture.block} positions` : `${picture.block}×${picture.block}`;
     said.push(`${size}${picture.block > 1 ? `, each the mean of ${block}` : ""}`);
-    if (picture.view) said.push(picture.view);
+    if (picture.view) said.push(inWordsOf(picture.view, layer));
     if (picture.scale === "locked") {
       said.push("stored scale locked to the first step: later values may be cut off");
     }

@@ -8,6 +8,7 @@ import {
   callText,
   counted,
   deadWord,
+  inWordsOf,
   percent,
   short,
   tileText,
@@ -326,7 +327,7 @@ export function health(of, layer = undefined) {
     `${of.channels_constant} constant`,
     layerChange(of),
   ];
-  return { ...said, text: text.filter(Boolean).join("\n") };
+  return { ...said, text: inWordsOf(text.filter(Boolean).join("\n"), layer) };
 }
 
 /** Severity of the state of a layer. @param {Overview} of */

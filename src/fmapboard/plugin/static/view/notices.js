@@ -2,7 +2,7 @@
 /** Lines above the views: what is gone, what was found, what is to be done. */
 
 import { layerText } from "../model/compare.js";
-import { stepText } from "../model/words.js";
+import { inWordsOf, stepText } from "../model/words.js";
 import { indexOf, keptFrom } from "../server/steps.js";
 import { html } from "../vendor/preact_htm.js";
 
@@ -164,5 +164,5 @@ export function Empty({ model, shown, reload }) {
  * @param {{model: Model}} props
  */
 export function Order({ model: { scene } }) {
-  return html`<${Notice} name="order" text=${scene?.sorting.meaning ?? ""} />`;
+  return html`<${Notice} name="order" text=${inWordsOf(scene?.sorting.meaning ?? "")} />`;
 }

@@ -4,6 +4,7 @@
 import { html, useLayoutEffect, useRef, useState } from "../vendor/preact_htm.js";
 import { Attribution } from "./attribution.js";
 import { Bar } from "./bar.js";
+import { inWordsOf } from "../model/words.js";
 import { Channel } from "./channel.js";
 import { Charts } from "./charts.js";
 import { RankedLayers, Sides } from "./columns.js";
@@ -107,8 +108,8 @@ export function Page({ app, model, nothing, busy, isOld }) {
         <${Kept} shown=${isBody}>
           <${Layers} ...${of} id="drawer-layers" isShown=${view !== "attribution"} leave=${leave} />
           <${Maps} ...${of} shown=${isMaps} isOld=${isOld} />
-          <aside id="drawer-details" aria-label="Channel and layer over steps" hidden=${!isMaps}
-            onKeyDown=${leave}>
+          <aside id="drawer-details" hidden=${!isMaps} onKeyDown=${leave}
+            aria-label=${inWordsOf("Channel and layer over steps")}>
             <${Kept} shown=${isMaps && !isOld}>
               <${Pixel} ...${of} /><${Channel} ...${of} /><${ChannelKernels} ...${of} />
               <${Tokens} ...${of} /><${Charts} ...${of} />

@@ -4,7 +4,7 @@
 import { inputOf } from "../model/sides.js";
 import { MAIN } from "../model/scene.js";
 import { cellOf, movedPoint, pointWithin } from "../model/state.js";
-import { short, stepText, tileText } from "../model/words.js";
+import { inWordsOf, short, stepText, tileText } from "../model/words.js";
 import { BORDER, prepare, stateFrame } from "../picture/canvas.js";
 import { faultOf, positionText, valueText } from "../picture/captions.js";
 import { pixelsOf, tileCanvas } from "../picture/pixels.js";
@@ -65,7 +65,7 @@ export function Pixel({ app, model: { state, scene, stale } }) {
       html`<div class="pixel-body">
         <${Input} ...${of} />
         <p class="pixel-where" role="status">${placeText(scene, point)}</p>
-        <p class="pixel-measure">${MEASURE}${rest}</p>
+        <p class="pixel-measure">${inWordsOf(MEASURE + rest)}</p>
         <${List} key=${scene.question.key} ...${of} />
       </div>`;
   }
@@ -73,7 +73,7 @@ export function Pixel({ app, model: { state, scene, stale } }) {
     <section class="pixel" aria-label="Point">
       <div class="row spread">
         <${Button} text="Point at a pixel"
-          label="Which channels respond at a place of the input or of a map"
+          label=${inWordsOf("Which channels respond at a place of the input or of a map")}
           keys="x" aria-pressed=${String(Boolean(point))} press=${() => togglePoint(app)} />
         ${
           point &&

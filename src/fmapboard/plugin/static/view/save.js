@@ -6,7 +6,7 @@ import { keptUnit } from "../model/film_scale.js";
 import { download } from "../model/host.js";
 import { isDifference } from "../model/scene.js";
 import { stepsText } from "../model/value_scale.js";
-import { counted, runText, short, stepText } from "../model/words.js";
+import { counted, inWordsOf, runText, short, stepText, tileText } from "../model/words.js";
 import { prepare, theme, write } from "../picture/canvas.js";
 import { paintFilm } from "../picture/film_tiles.js";
 import { paintGrid } from "../picture/grid_tiles.js";
@@ -20,6 +20,7 @@ import {
   headingText,
   subjectText,
 } from "./attribution.js";
+import { overInput } from "./grid.js";
 import { kernelBars } from "./head.js";
 
 /** @import {FilmSource} from "../model/film_strips.js" */
@@ -128,7 +129,7 @@ export async function savePicture(model) {
   const inner = new OffscreenCanvas(1, 1);
   const below = prepare(inner, width, height, 1);
   const where = { top: 0, width, height, ratio: 1, selected: null, hovered: null };
-  const colours = { ...look, palette: state.colours };
+  const colours = { ...look, palette: state.colours, ...overInput(model) };
   paintGrid(below, scene, placed, where, colours);
   context.drawImage(inner, 0, head);
   return offer(canvas, name);
@@ -145,14 +146,14 @@ function mapBars(scene, { state, sides }) {
   const between = several > 1 && !scene.ownScale ? "the extremes of both maps" : "its own extremes";
   const isOne = scene.wholeLayer && !scene.ownScale;
   const range = isOne ? `${short(lo[0])} … ${short(hi[0])}` : `each channel between ${between}`;
-  const text = range + stepsText(scene.columns, state.locked);
+  const text = inWordsOf(range) + stepsText(scene.columns, state.locked);
   const bars = scene.parts.every(isDifference) ? [] : [{ palette: state.colours, text }];
   if (!scene.parts.some(isDifference)) return bars;
   const { lo: least, hi: most } = scene.differenceRanges;
   const differences =
     state.scale === "layer"
       ? `${short(least[0])} … ${short(most[0])}`
-      : "each channel between ± its largest difference";
+      : inWordsOf("each channel between ± its largest difference");
   const mixed = sides?.inputs === "different" ? ", of different inputs" : "";
   return [...bars, { palette: "signed", text: `difference${mixed}: ${differences}` }];
 }
@@ -260,7 +261,7 @@ export async function saveFilm(model, source, tell) {
   for (const [k, strip] of strips.entries()) {
     const { steps, unit, layer, order, role, locked, how } = strip;
     const { letter, run, sample } = strip.of;
-    const called = [letter, runText(run), layerText(layer.key), `channel ${order.join(", ")}`];
+    const called = [letter, runText(run), layerText(layer.key), tileText(layer, order.join(", "))];
     title(called.filter(Boolean).join(" · "), top);
     const scale = locked
       ? `one scale per ${how.scale}, locked over the ${keptUnit(strip)}s`
@@ -286,6 +287,7 @@ export async function saveFilm(model, source, tell) {
     top += heightOf(all[k]);
   }
   const [{ layer, order }] = strips;
-  const name = `${runText(state.run)}_${layerText(layer.key)}_film_channel_${order.join("_")}`;
+  const units = `${tileText(layer)}_${order.join("_")}`;
+  const name = `${runText(state.run)}_${layerText(layer.key)}_film_${units}`;
   return offer(canvas, name);
 }

@@ -148,7 +148,9 @@ export function ContactSheet({ app, front, palette, scale }) {
     const range = Number.isNaN(page.lo[at] ?? NaN)
       ? "not drawn here"
       : `${words.short(page.lo[at])} … ${words.short(page.hi[at])}`;
-    return [...said, channel === null ? "" : `channel ${channel}: ${range}`, why].filter(Boolean);
+    const layer = health.layers[indices[row]];
+    const drawn = channel === null ? "" : `${words.tileText(layer, channel)}: ${range}`;
+    return [...said, drawn, words.inWordsOf(why ?? "", layer)].filter(Boolean);
   };
   const bring = (/** @type {Box} */ { top, height }) => {
     const { current: element } = holder;
