@@ -6,16 +6,12 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import timm
-import torchvision
-import transformers
-from diffusers import DiTTransformer2DModel, UNet2DConditionModel
-from monai.networks.nets import UNETR, SwinUNETR
 from torch import nn
 
 from fmapboard.model.kernel_shapes import is_convolution
@@ -34,17 +30,27 @@ _TEXT = {**_SIZE, "vocab_size": 50, "max_position_embeddings": 16}
 _TOKENS: dict[str, Any] = {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
 
 
+def _of(library: str, name: str, *args: Any, **options: Any) -> Callable[[], nn.Module]:
+    """Makes a network with a class or a function of a library, imported only then."""
+
+    def make() -> nn.Module:
+        made: nn.Module = getattr(importlib.import_module(library), name)(*args, **options)
+        return made
+
+    return make
+
+
 def _timm(name: str, **options: Any) -> Callable[[], nn.Module]:
-    return partial(timm.create_model, name, num_classes=5, **options)
+    return _of("timm", "create_model", name, num_classes=5, **options)
 
 
 def _of_config(network: str, config: str, **options: Any) -> Callable[[], nn.Module]:
     """Makes a network of transformers from a configuration."""
 
     def make() -> nn.Module:
+        transformers = importlib.import_module("transformers")
         configuration = getattr(transformers, config)(**options)
-        network_class: Any = getattr(transformers, network)
-        made: nn.Module = network_class(configuration)
+        made: nn.Module = getattr(transformers, network)(configuration)
         return made
 
     return make
@@ -69,9 +75,9 @@ NETWORKS: Mapping[str, Callable[[], nn.Module]] = {
     "timm vit_tiny_r_s16_p8_224": _timm("vit_tiny_r_s16_p8_224", img_size=64),
     "timm mixer_s32_224": _timm("mixer_s32_224", img_size=64),
     "timm convnext_atto": _timm("convnext_atto"),
-    "torchvision ViT": partial(torchvision.models.VisionTransformer, 32, 8, 2, 4, 32, 64),
-    "torchvision Swin": partial(
-        torchvision.models.SwinTransformer, [4, 4], 32, [2, 2], [2, 4], [7, 7]
+    "torchvision ViT": _of("torchvision.models", "VisionTransformer", 32, 8, 2, 4, 32, 64),
+    "torchvision Swin": _of(
+        "torchvision.models", "SwinTransformer", [4, 4], 32, [2, 2], [2, 4], [7, 7]
     ),
     "transformers ViT": _of_config("ViTModel", "ViTConfig", image_size=32, patch_size=8, **_SIZE),
     "transformers DINOv2": _of_config(
@@ -103,20 +109,23 @@ NETWORKS: Mapping[str, Callable[[], nn.Module]] = {
         encoder_ffn_dim=64, decoder_ffn_dim=64, max_source_positions=50,
         max_target_positions=20, decoder_start_token_id=1, **_TOKENS,
     ),
-    "diffusers UNet2DConditionModel": partial(
-        UNet2DConditionModel, sample_size=16, block_out_channels=(32, 64), layers_per_block=1,
-        cross_attention_dim=16, attention_head_dim=8,
+    "diffusers UNet2DConditionModel": _of(
+        "diffusers", "UNet2DConditionModel", sample_size=16, block_out_channels=(32, 64),
+        layers_per_block=1, cross_attention_dim=16, attention_head_dim=8,
         down_block_types=("CrossAttnDownBlock2D", "DownBlock2D"),
         up_block_types=("UpBlock2D", "CrossAttnUpBlock2D"),
     ),
-    "diffusers DiTTransformer2DModel": partial(
-        DiTTransformer2DModel, num_attention_heads=2, attention_head_dim=8, in_channels=4,
-        num_layers=2, sample_size=8, patch_size=2,
+    "diffusers DiTTransformer2DModel": _of(
+        "diffusers", "DiTTransformer2DModel", num_attention_heads=2, attention_head_dim=8,
+        in_channels=4, num_layers=2, sample_size=8, patch_size=2,
     ),
-    "MONAI UNETR": partial(
-        UNETR, 1, 2, (32, 32, 32), feature_size=8, hidden_size=32, mlp_dim=64, num_heads=4
+    "MONAI UNETR": _of(
+        "monai.networks.nets", "UNETR", 1, 2, (32, 32, 32), feature_size=8, hidden_size=32,
+        mlp_dim=64, num_heads=4,
     ),
-    "MONAI SwinUNETR": partial(SwinUNETR, in_channels=1, out_channels=2, feature_size=12),
+    "MONAI SwinUNETR": _of(
+        "monai.networks.nets", "SwinUNETR", in_channels=1, out_channels=2, feature_size=12
+    ),
     "torch nn.TransformerEncoder": _encoder,
     "torch nn.LSTM": partial(nn.LSTM, 8, 16, batch_first=True),
 }  # fmt: skip
