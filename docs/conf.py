@@ -82,6 +82,7 @@ CONTENTS = {
     "index": {
         "Start": [
             "get_started",
+            "run",
             "plain_pytorch",
             "options",
             "rehearse",

@@ -19,6 +19,9 @@ ON_ERROR = "FMAPBOARD_ON_ERROR"
 
 log = logging.getLogger("fmapboard")
 
+VERDICT_OF = "verdict_of"
+"""Attribute of a record of `log` that is the verdict on a run: its directory."""
+
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters, separators of lines, bidirectional overrides, and lone surrogates."""

@@ -13,16 +13,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from torch.optim.optimizer import Optimizer
-from torch.utils.hooks import RemovableHandle
 from typing_extensions import Never, Unpack
 
 from fmapboard.capture.compiled import is_capturing
 from fmapboard.capture.probe import check_probe
 from fmapboard.errors import ConfigurationError, FmapboardError, WarnOnce
 from fmapboard.gradients.loss_scale import check_scaler
+from fmapboard.gradients.optimizer_hook import StepHook
 from fmapboard.gradients.optimizers import unwrapped
 from fmapboard.interrupts import WeakTable, is_ended_by_exception, raise_interrupt
 from fmapboard.model.distributed import is_sharded, rank
@@ -47,14 +46,14 @@ class End:
 
     Attributes:
         run: its open step is abandoned, and then its pipeline is closed.
-        handles: hooks to remove.
+        hook: the one on the optimizer whose steps are counted; None if there is none.
         end_explaining: ends the thread that explains why nothing is logged.
         is_replaced: another logger of the same model and name was created.
         process: the process that the logger belongs to.
     """
 
     run: Run
-    handles: list[RemovableHandle]
+    hook: StepHook | None = None
     end_explaining: Callable[[], object] | None = None
     is_replaced: bool = False
     process: int = field(default_factory=os.getpid)
@@ -67,9 +66,28 @@ class End:
             self._clean_up()
             raise
 
+    def stop_counting(self) -> None:
+        """Count the steps of no optimizer any more; may be called again."""
+        if self.hook is not None:
+            self.hook.drop(id(self))
+
+    def count(self, optimizer: Optimizer, hook: StepHook, function: Callable[..., Any]) -> None:
+        """Count the completed steps of an optimizer from now on, instead of those of another one.
+
+        Args:
+            optimizer: the logger lives as long as it does.
+            hook: a hook on it, which from now on calls the function.
+            function: the logger's own.
+        """
+        if self.hook is not None:
+            self.stop_counting()
+            self.run.session.abandon()
+        self.run.count(optimizer)
+        self.hook = hook
+        hook.call(id(self), function)  # which keeps the logger
+
     def _clean_up(self) -> None:
-        for handle in self.handles:
-            handle.remove()
+        self.stop_counting()
         self.run.session.abandon()
         if is_capturing():  # the worker waits for its end
             atexit.register(self.run.pipeline.close)
@@ -83,6 +101,12 @@ class End:
 
 _loggers: WeakTable[nn.Module, dict[str | None, weakref.ref[FeatureMapLogger]]] = WeakTable()
 """Model -> by name, its last logger, which may be open, closed or deleted."""
+
+
+def is_watched(model: nn.Module) -> bool:
+    """True if a logger of this process is open on the module."""
+    loggers = [reference() for reference in (_loggers.get(model) or {}).values()]
+    return any(logger is not None and not logger.is_closed for logger in loggers)
 
 
 def close_earlier(model: nn.Module, name: str | None, warn: WarnOnce) -> None:
@@ -170,17 +194,13 @@ class FeatureMapLogger:
         close_earlier(model, options.name, warn)
         pipeline = Pipeline(open_writer() if writes else MemoryWriter(), options, warn)
         self._run = Run(steps, session, pipeline, warn, writes)
-        handles: list[RemovableHandle] = []
-        self.end = End(self._run, handles)
+        self.end = End(self._run)
         if writes:
             self.end.end_explaining = explain_every_minute(self._run.usage)
         self._finalizer = weakref.finalize(self, self.end)
         _loggers[model] = {**(_loggers.get(model) or {}), options.name: weakref.ref(self)}
         if counted is not None:
-            self._run.count(counted)
-            # Inside a compiled step function, torch.compile must call this, not trace it.
-            hook = torch.compiler.disable(self._after_step)  # type: ignore[no-untyped-call]  # torch
-            handles.append(counted.register_step_post_hook(hook))  # which keeps the logger
+            self.count(counted, StepHook(counted))
 
     def __repr__(self) -> str:
         run = self._run
@@ -260,6 +280,10 @@ class FeatureMapLogger:
             return
         if run.steps.schedule(run.steps.next):
             run.open("all" if training else "evaluation")
+
+    def count(self, optimizer: Optimizer, hook: StepHook) -> None:
+        """Count an optimizer's steps from now on, instead of another one's; see ``End.count``."""
+        self.end.count(optimizer, hook, self._after_step)
 
     def _after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         """Called after each step of the optimizer; until ``quiet_until``, it only counts it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -52,16 +52,23 @@ def step_number(value: Any, what: str = "step") -> int:
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """Log each step whose number is divisible by ``every``, including step 0.
+    """Log each step whose number is divisible by ``every``, including step 0, and one more.
 
     >>> [step for step in range(25) if Every(10)(step)]
     [0, 10, 20]
+    >>> [step for step in range(1, 25) if Every(10, first=1)(step)]
+    [1, 10, 20]
+
+    Attributes:
+        every: the distance of two logged steps.
+        first: log this step as well: the first one of a logger that begins late.
 
     Raises:
         ConfigurationError: ``every`` is not a whole number, or it is below 1.
     """
 
     every: int
+    first: int = field(default=0, repr=False)
 
     def __post_init__(self) -> None:
         every = whole_number(self.every)
@@ -74,7 +81,7 @@ class Every:
 
     def __call__(self, step: int) -> bool:
         """True if the step is to be logged."""
-        return step % self.every == 0
+        return step % self.every == 0 or step == self.first
 
 
 def as_schedule(every: int | Schedule) -> Schedule:
@@ -98,7 +105,8 @@ def next_due(schedule: Schedule, step: int) -> int:
     if schedule is never:
         return sys.maxsize
     if isinstance(schedule, Every):
-        return (step // schedule.every + 1) * schedule.every
+        due = (step // schedule.every + 1) * schedule.every
+        return min(due, schedule.first) if step < schedule.first else due
     return step + 1
 
 

@@ -18,6 +18,7 @@ PACKAGE = ROOT / "src" / "fmapboard"
 
 ORDER = [
     *("__main__", "cli", "integrations"),
+    *("auto_watch", "module_owners"),
     *("logger", "imaging", "report", "model_comparison", "top_patches", "checks"),
     *("image_passes", "interventions", "extraction", "notebook", "demo", "rehearsal"),
     *("session", "gradients", "capture", "writers", "measure", "summary", "options"),

@@ -53,6 +53,32 @@ def demo(**options: Any) -> None:
     run_demo(**options)
 
 
+@command(
+    "fmapboard run train.py --epochs 3",
+    "Run a training script and watch its models.",
+    name="run",
+    runs_script=True,
+)
+@options_of("Watching", "log_dir", "every", "layers", "samples")
+@options_of("Watching", "max_channels", "max_tile", "colormap", "scale")
+@options_of("Watching", "activation_gradients", "attribution", "reduce_statistics")
+@click.option(
+    "-m", "is_module", is_flag=True, help="SCRIPT is the name of a module, as in python -m."
+)
+@click.argument("target", metavar="SCRIPT")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[ARGUMENTS]...")
+def run_command(**options: Any) -> Callable[[], None]:
+    """Run SCRIPT with its ARGUMENTS as python does, watch the models it trains, and say why.
+
+    The script is not edited: the outermost module that owns an optimizer's parameters is watched
+    from the optimizer's second step on. Its output and exit status are its own; fmapboard's lines
+    go to stderr. Options of fmapboard come before SCRIPT.
+    """
+    from fmapboard.cli.commands.run import script_to_run
+
+    return script_to_run(**options)
+
+
 @command("fmapboard serve runs/demo", "Start TensorBoard and open the Feature maps tab.")
 @click.argument("logdir", type=Directory(remote=True), required=False)
 @click.option(
@@ -243,7 +269,7 @@ def patches_command(**options: Any) -> None:
 
 
 for _command in (
-    *(demo, serve, check, why, doctor, docs),
+    *(run_command, demo, serve, check, why, doctor, docs),
     *(visualize, diff_command, patches_command, report_command),
 ):
     fmapboard.add_command(_command)
@@ -274,16 +300,26 @@ def _judged(found: Callable[[], int]) -> int:
 
 def run(arguments: Sequence[str] | None = None) -> None:
     """Run the ``fmapboard`` command and exit with its code."""
-    sys.exit(_guarded(fmapboard, "fmapboard", arguments))
+    done = _guarded(fmapboard, "fmapboard", arguments)
+    if callable(done):  # outside of what handles errors of ours: those of a script are its own
+        done()
+        done = 0
+    sys.exit(done)
 
 
 def run_visualize(arguments: Sequence[str] | None = None) -> None:
     """Run the ``visualize`` command and exit with its code."""
-    sys.exit(_guarded(visualize, "visualize", arguments))
+    sys.exit(_guarded(visualize, "visualize", arguments))  # type: ignore[arg-type]  # no function
 
 
-def _guarded(command: click.Command, name: str, arguments: Sequence[str] | None) -> int:
-    """Run a command and return its exit code; an error is printed as one line on stderr."""
+def _guarded(
+    command: click.Command, name: str, arguments: Sequence[str] | None
+) -> int | Callable[[], None]:
+    """Run a command and return its exit code; an error is printed as one line on stderr.
+
+    Returns:
+        The exit code, or what is to be called instead of it.
+    """
     try:
         status = command.main(
             args=None if arguments is None else list(arguments),
@@ -303,7 +339,7 @@ def _guarded(command: click.Command, name: str, arguments: Sequence[str] | None)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return _complain(name, f"{where}{error.strerror or error}", _FAILED)
-    return status if isinstance(status, int) else 0
+    return status if isinstance(status, int) or callable(status) else 0
 
 
 def _complain(name: str, text: str, code: int) -> int:

@@ -65,7 +65,12 @@ class ExampleGroup(ExampleCommand, click.Group):
 
 
 def command(
-    example: str, short_help: str, *, name: str | None = None, common: Sequence[str] = ()
+    example: str,
+    short_help: str,
+    *,
+    name: str | None = None,
+    common: Sequence[str] = (),
+    runs_script: bool = False,
 ) -> Callable[[Callable[..., Any]], click.Command]:
     """Make a function a command.
 
@@ -74,10 +79,12 @@ def command(
         short_help: Its line in the list of commands.
         name: Its name; None for that of the function.
         common: Flags of the options to list first.
+        runs_script: What follows its first argument is not read, as it belongs to a script.
     """
     attributes = {"example": example, "common": tuple(common)}
     kind = type("Command", (ExampleCommand,), attributes)
-    return click.command(name, cls=kind, context_settings=HELP, short_help=short_help)
+    settings = {**HELP, "allow_interspersed_args": not runs_script}
+    return click.command(name, cls=kind, context_settings=settings, short_help=short_help)
 
 
 class Palette(click.Choice):  # type: ignore[type-arg]  # generic since click 8.2
@@ -214,6 +221,7 @@ FLAGS: Mapping[str, Mapping[str, Any]] = {
     "check_runs.silenced": {"flags": ("--without",), "metavar": "KIND"},
     "why_runs.silenced": {"flags": ("--without",), "metavar": "KIND"},
     "further": {"flags": ("--check",), "metavar": "MODULE:NAME"},
+    "Watching.log_dir": {"type": str, "metavar": "DIR", "absent": "runs/<time>_<host>"},
     "run_demo.log_dir": {"type": Directory(remote=False), "default": "runs/demo"},
     "run_demo.steps": {"absent": "250"},
     "port": {"type": click.IntRange(0, 65535)},
@@ -249,6 +257,7 @@ FILES = {
     "diff_checkpoints": "cli/commands/diff.py",
     "check_runs": "cli/commands/check.py",
     "why_runs": "cli/commands/check.py",
+    "Watching": "cli/commands/run.py",
     "run_demo": "cli/commands/demo.py",
     "run_server": "cli/commands/serve.py",
 }

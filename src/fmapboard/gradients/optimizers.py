@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import itertools
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -14,6 +12,7 @@ from torch.optim.optimizer import Optimizer
 
 from fmapboard.errors import ConfigurationError
 from fmapboard.interrupts import WeakTable
+from fmapboard.model.living import living
 
 _HOOKS = "_optimizer_step_post_hooks"
 _BY_HAND = "or omit optimizer= and mark each step: with board.step(i):"
@@ -74,22 +73,7 @@ def holding(parameters: Collection[int]) -> list[Optimizer]:
 
     Scans all objects that the garbage collector tracks, which takes tens of ms.
     """
-    return [o for o in _living() if any(id(p) in parameters for p in parameters_of(o))]
-
-
-def _living() -> list[Optimizer]:
-    """All optimizers of this process.
-
-    While a list of all objects exists, no other thread may run: one that is about to return a tuple
-    that it builds step by step would fail with a SystemError, because this list refers to it. So
-    each search is a single call into C, which does not release the interpreter's lock and keeps
-    the objects' types, or the few objects that refer to these.
-    """
-    objects = itertools.chain.from_iterable(map(gc.get_objects, (None,)))  # lists them when used
-    # type() rather than isinstance(), which would resolve lazy proxy objects.
-    kinds = {kind for kind in set(map(type, objects)) if issubclass(kind, Optimizer)}
-    found = gc.get_referrers(*kinds) if kinds else []
-    return [holder for holder in found if type(holder) in kinds]
+    return [o for o in living(Optimizer) if any(id(p) in parameters for p in parameters_of(o))]
 
 
 def parameters_of(optimizer: Optimizer) -> list[Tensor]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from fmapboard.errors import WarnOnce, WorkerEnded, WriteError, log
+from fmapboard.errors import VERDICT_OF, WarnOnce, WorkerEnded, WriteError, log
 from fmapboard.formats import tags
 from fmapboard.formats.tags import DROPPED_STEPS, WAITED_MS
 from fmapboard.health.run import LiveChecks, LiveState, chosen
@@ -153,7 +153,7 @@ class Pipeline:
             run = "" if self.log_dir is None else str(self.log_dir)
             verdict = judge(run, report.findings, report.seen, report.not_checked)
             if verdict.state == "fault":
-                log.warning("%s", "\n  ".join(verdict.lines()))
+                log.warning("%s", "\n  ".join(verdict.lines()), extra={VERDICT_OF: run})
             if run:
                 self._write_verdict(verdict, newest)
         except Exception as error:
