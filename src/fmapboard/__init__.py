@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from fmapboard.rehearsal.result import Rehearsal as Rehearsal
     from fmapboard.rehearsal.result import RehearsalFault as RehearsalFault
     from fmapboard.rehearsal.run import rehearse as rehearse
+    from fmapboard.report.inline import show as show
 
 __version__ = "0.1.0"
 
@@ -69,6 +70,7 @@ _NAMES_IN = {
     "records": ("KernelShape",),
     "rehearsal.run": ("rehearse",),
     "rehearsal.result": ("Rehearsal", "RehearsalFault"),
+    "report.inline": ("show",),
     "imaging.visualize": ("visualize",),
     "imaging.patches": ("patches",),
     "capture.hooks": ("HookRegistry",),

@@ -28,7 +28,7 @@ BESIDE = (
     "fmapboard.integrations.lightning.FeatureMapCallback",
     "fmapboard.integrations.transformers.FeatureMapCallback",
     "fmapboard.integrations.ignite.FeatureMapHandler", "fmapboard.integrations.accelerate.watch",
-    "fmapboard.report.result.Report",
+    "fmapboard.report.result.Report", "fmapboard.report.inline.InlinePage",
     "fmapboard.checks.Check", "fmapboard.checks.Finding", "fmapboard.checks.RunRecord",
 )  # fmt: skip
 

@@ -91,6 +91,16 @@ def write_report(
     )
 
 
+def page_of(
+    runs: Sequence[Path], *, steps: int, layers: Sequence[str], max_mb: float, inputs: bool
+) -> tuple[Contents, bytes]:
+    """What a report would hold, and its HTML; see `write_report`."""
+    _check_options(Path(), steps, max_mb)
+    logs, _ = _logs(runs, below=True)
+    contents = Contents(logs, layers, steps=steps, limit=max_mb * 1e6, inputs=inputs)
+    return contents, contents.page.html(_facts(contents, inputs=inputs))
+
+
 def _page_path(out: Path | None, site: Path | None) -> Path:
     if site is None:
         return out or Path("report.html")

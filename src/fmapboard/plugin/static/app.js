@@ -203,7 +203,8 @@ export class App {
     if (!ready || !this.isStarting) return;
     performance.mark("usable");
     this.isStarting = false;
-    window.focus(); // so that keys work without a click into the frame
+    // So that keys work without a click into the frame; a notebook keeps them until then.
+    if (!this.report) window.focus();
     this.redraw(); // what nobody waits for
   }
 
