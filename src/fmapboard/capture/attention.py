@@ -17,7 +17,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from fmapboard.capture.module_calls import is_compile_used
 from fmapboard.capture.taps import running_modules
 from fmapboard.measure.head_rows import (
     MOST_HELD,
@@ -316,15 +315,8 @@ _READERS: Mapping[Any, _Reader] = {
 }
 
 
-def obstacle(module: nn.Module, *, may_compile: bool) -> str:
-    """Why no ``AttentionMode`` may be on while a module of the user's runs; "" if one may be.
-
-    Args:
-        module: what runs.
-        may_compile: compiled code, if there is any, runs compiled.
-    """
-    if may_compile and is_compile_used():
-        return "torch.compile is used, and would compile again"
+def obstacle(module: nn.Module) -> str:
+    """Why no ``AttentionMode`` may be on while a module of the user's runs; "" if one may be."""
     fast = [part for part in module.modules() if isinstance(part, _FAST_PATH) and not part.training]
     if fast and torch.backends.mha.get_fastpath_enabled():
         return "in eval mode, torch may use its fast path for attention"
@@ -341,7 +333,8 @@ class AttentionMode(TorchFunctionMode):
     """Sees the calls of attention inside the watched attention modules of a pass.
 
     It changes neither what operations receive nor what they return. While it is on, the fast path
-    of ``MultiheadAttention`` is off, and torch.compile would compile again: see ``obstacle``.
+    of ``MultiheadAttention`` is off, and torch.compile would compile again: see ``obstacle`` and
+    ``attention_beside``.
 
     Args:
         layers: the attention modules.
@@ -372,16 +365,17 @@ class AttentionMode(TorchFunctionMode):
     ) -> Any:
         """Run a function of torch, and tell of it if it is attention."""
         output = func(*args, **(kwargs or {}))
-        if not torch.compiler.is_compiling():
-            self._look(func, args, kwargs or {})
-        return output
-
-    def _look(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        name = ""
         try:
             reader = _READERS.get(func)
-            if reader is None:
-                return
+        except TypeError:  # a function of the user's that has no hash
+            return output
+        if reader is not None and not torch.compiler.is_compiling():
+            self._look(reader, args, kwargs or {})
+        return output
+
+    def _look(self, reader: _Reader, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        name = ""
+        try:
             inside = [self.layers[m] for m in running_modules() if m in self.layers]
             if not inside:
                 return

@@ -24,8 +24,15 @@ from fmapboard.capture.attention import (
     obstacle,
     stand_in,
 )
+from fmapboard.capture.attention_beside import attend_beside
 from fmapboard.capture.compiled import hold_eager, is_unobservable, release_eager
-from fmapboard.capture.layer_hook import install_hooks, is_recorded_last, own_layers, remove_hooks
+from fmapboard.capture.layer_hook import (
+    LayerHook,
+    install_hooks,
+    is_recorded_last,
+    own_layers,
+    remove_hooks,
+)
 from fmapboard.capture.module_calls import (
     Call,
     CallWatch,
@@ -34,7 +41,7 @@ from fmapboard.capture.module_calls import (
     is_replica,
 )
 from fmapboard.capture.taps import TAP, Tap, TapChoice, receive_taps, stop_receiving, tap_label
-from fmapboard.capture.twin import Twin
+from fmapboard.capture.twin import NoTwin, Twin
 from fmapboard.errors import log
 from fmapboard.interrupts import raise_interrupt, restoring
 from fmapboard.model.kernel_shapes import (
@@ -50,6 +57,8 @@ from fmapboard.model.roles import floor_of
 from fmapboard.model.tensors import first_tensor, tensors
 from fmapboard.records import LayerCall
 
+UNKNOWN = "it is computed in a way that is not known here"
+"""Why attention is not seen that no reader has met."""
 Side = Literal["output", "input"]
 Hooked: TypeAlias = "Callable[[Twin], AbstractContextManager[None]]"
 """A block in which the layers of a twin are recorded."""
@@ -219,6 +228,7 @@ class LayerCalls:
         self._unproven = set[str]()
         self._dropped = set[str]()
         self._has_unseen_attention = False
+        self.refuses_twins = False  # of attention
 
     def of(self, name: str, call: int, position: int, side: Side, module: nn.Module) -> LayerCall:
         """The record of a call.
@@ -314,7 +324,7 @@ class LayerCalls:
     def check_attention(self, name: str, numbers: CallNumbers) -> None:
         """Log once if an attention module has returned whose attention was not seen."""
         if numbers.has_run(name, "output") and not numbers.has_run(name + ROWS, "output"):
-            self.attention_is_unseen(name, "it is computed in a way that is not known here")
+            self.attention_is_unseen(name, UNKNOWN)
 
     def attention_is_unseen(self, name: str, why: str) -> None:
         """Log once that the attention of a module is not recorded."""
@@ -664,14 +674,37 @@ class PassRecorder:
     def _see_attention(self, call: Call, *, is_own: bool) -> None:
         """Record the attention of the layers too, unless that would change what the pass does."""
         layers = self.calls.attention(call.layers)
-        why = "" if is_own else obstacle(call.module, may_compile=self.aside is not None)
-        if layers and why:
+        if not layers:
+            return
+        why = "" if is_own else obstacle(call.module)
+        runs = partial(self._layer_runs, call)
+        received = (call.args, call.kwargs)
+        mode = AttentionMode(layers, batch_size(received), runs, self._report)
+        if why:
             self.calls.attention_is_unseen(next(iter(layers.values())).name, why)
-        elif layers:
-            runs = partial(self._layer_runs, call)
-            received = (call.args, call.kwargs)
-            call.mode = mode = AttentionMode(layers, batch_size(received), runs, self._report)
+        elif not is_own and self.aside is not None and is_compile_used():
+            for module, layer in layers.items():
+                hook = LayerHook(self._attends, call, layer.name, mode)
+                module.register_forward_pre_hook(hook, prepend=True, with_kwargs=True)
+        else:
+            call.mode = mode
             mode.__enter__()  # type: ignore[no-untyped-call]  # torch has no types here
+
+    def _attends(
+        self, call: Call, name: str, mode: AttentionMode, module: nn.Module, args: Any, kwargs: Any
+    ) -> None:
+        """Read the attention of a layer that is about to run, in a pass of its own."""
+        try:
+            if self.calls.refuses_twins or not self._records(call, (args, kwargs)):
+                return
+            attend_beside(module, args, kwargs, mode)
+            if not self._calls.has_run(name + ROWS, "output"):
+                self.calls.attention_is_unseen(name, UNKNOWN)
+        except NoTwin as error:
+            self.calls.refuses_twins = True
+            self.calls.attention_is_unseen(name, f"torch.compile is used, and {error}")
+        except Exception as error:
+            self._report(name, error)
 
     def _unhook(self, call: Call) -> None:
         if call.mode is not None:
@@ -682,17 +715,8 @@ class PassRecorder:
         self, call: Call, name: str, side: Side, module: nn.Module, *passed: Any
     ) -> None:
         """Called by the hooks on the layers, with arguments and, after the layer, its output."""
-        thread = threading.get_ident()
         try:
-            # Another thread may run the layer at the same time, or have taken over.
-            if self._running.get(thread) is not call or call.is_recorded:
-                return
-            if is_unobservable():
-                return
-            if call.of_replica:
-                if self._is_on_other_device(True, passed):
-                    return
-            elif self.thread != thread and self.thread is not None:
+            if not self._records(call, passed):
                 return
             value = passed if side == "input" else passed[-1]
             self._deliver(name, module, side, value)
@@ -700,6 +724,18 @@ class PassRecorder:
                 self.calls.check_attention(name, self._calls)
         except Exception as error:
             self._report(name, error)
+
+    def _records(self, call: Call, values: Any) -> bool:
+        """True if what a layer receives or returns in this thread is recorded as part of a call."""
+        thread = threading.get_ident()
+        # Another thread may run the layer at the same time, or have taken over.
+        if self._running.get(thread) is not call or call.is_recorded:
+            return False
+        if is_unobservable():
+            return False
+        if call.of_replica:
+            return not self._is_on_other_device(True, values)
+        return self.thread in (None, thread)
 
     def tapped(self, name: str, value: Any, running: list[nn.Module]) -> None:
         """Called with a tensor that the user names with ``tap``, in any thread.

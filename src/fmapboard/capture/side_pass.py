@@ -179,7 +179,7 @@ class EagerPass:
         try:
             twin = Twin(module)
             with torch.no_grad(), own_pass(twin, keeps_parameters=True), hooked(twin):
-                own_args, own_kwargs = _own_arguments(args, kwargs)
+                own_args, own_kwargs = own_arguments(args, kwargs)
                 twin.module(*own_args, **own_kwargs)
         except NoTwin as error:
             self._obstacle = str(error)
@@ -196,7 +196,7 @@ class EagerPass:
         )
 
 
-def _own_arguments(args: Any, kwargs: Any) -> Any:
+def own_arguments(args: Any, kwargs: Any) -> Any:
     """Copies of arguments; of what cannot be copied as a whole, copies of the tensors in it."""
     try:
         return copied_values((args, kwargs))

@@ -12,15 +12,15 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import fmapboard
-from fmapboard.capture import attention
+from fmapboard.capture import passes
 from fmapboard.records import LoggedStep
 from fmapboard.writers.folder import MemoryWriter
 
 
 @pytest.fixture(autouse=True)
 def as_in_a_process_without_torch_compile(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once other tests have used it, attention is not read: torch.compile guards on modes."""
-    monkeypatch.setattr(attention, "is_compile_used", bool)
+    """Once other tests have used it, attention is read in a pass of its own."""
+    monkeypatch.setattr(passes, "is_compile_used", bool)
 
 
 def causal(query: Tensor, key: Tensor, value: Tensor) -> Tensor:

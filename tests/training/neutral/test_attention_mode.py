@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 import torch
 import torch.distributed as dist
-from attending_networks import LABELS, NETWORKS, UNSEEN, AttendingNet, Attention, images
+from attending_networks import LABELS, NETWORKS, UNSEEN, AttendingNet, Attention, fused, images
 from compiled_training import SETUPS, train, train_unwatched
+from logged_step import measurement
 from networks import NestedNet, Raises
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.attention.flex_attention import flex_attention
 from torch.utils.checkpoint import (
     CheckpointPolicy,
     checkpoint,
@@ -33,7 +35,7 @@ from fmapboard.writers.folder import MemoryWriter
 
 @pytest.fixture(autouse=True)
 def _nothing_was_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Earlier tests have compiled in this process, in which no pass of a model is read then."""
+    """Earlier tests have compiled in this process, where attention is then read beside the pass."""
     torch.compiler.reset()
     monkeypatch.setattr(_Process, "compiles", False)
 
@@ -120,15 +122,19 @@ def one_process() -> Iterator[None]:
     dist.destroy_process_group()
 
 
-def sharded(model: nn.Module) -> nn.Module:
-    """FSDP2's, each block by itself."""
+def sharded_part(part: nn.Module) -> nn.Module:
+    """FSDP2's."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
-    mesh = init_device_mesh("cpu", (1,))
+    return fully_shard(part, mesh=init_device_mesh("cpu", (1,)))
+
+
+def sharded(model: nn.Module) -> nn.Module:
+    """FSDP2's, each block by itself."""
     for block in model.blocks:
-        fully_shard(block, mesh=mesh)
-    return fully_shard(model, mesh=mesh)
+        sharded_part(block)
+    return sharded_part(model)
 
 
 @pytest.mark.usefixtures("one_process")
@@ -160,6 +166,94 @@ def test_a_compiled_training_is_bitwise_the_same_and_is_compiled_as_often(
     seen.assert_is(train_unwatched(**run))
     assert seen.compiled["calls"] > 0
     assert [labels(step) for step in seen.steps] == [LABELS] * 3
+
+
+@pytest.fixture
+def after_a_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Something in this process was passed to torch.compile."""
+    monkeypatch.setattr(_Process, "compiles", True)
+
+
+class Counts(Attention):
+    """Attention that changes with the number of its calls."""
+
+    calls = 0
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        self.calls += 1
+        return super().forward(tokens) / self.calls
+
+
+BESIDE: dict[str, Callable[[], nn.Module]] = {
+    **NETWORKS,
+    "state": lambda: AttendingNet(lambda: Counts(fused)),
+}
+
+
+def checkpointed(make: Callable[[], nn.Module], how: str) -> nn.Module:
+    model = make()
+    for block in model.blocks if how else ():
+        block.forward = partial(checkpoint, block.forward, **CHECKPOINTS[how])
+    return model
+
+
+@pytest.mark.usefixtures("after_a_compilation")
+@pytest.mark.parametrize("name", BESIDE)
+@pytest.mark.parametrize("how", ["", "reentrant", "non-reentrant", "selective"])
+def test_after_a_compilation_attention_is_read_beside_and_training_stays_bitwise_the_same(
+    how: str, name: str
+) -> None:
+    make = partial(checkpointed, BESIDE[name], how)
+    kept = MemoryWriter()
+    assert_same(trained(make, kept), trained(make, None))
+    assert [labels(step) for step in kept.steps] == [LABELS, LABELS]
+
+
+def test_rows_that_are_read_beside_are_those_of_the_pass_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    directly, beside = MemoryWriter(), MemoryWriter()
+    trained(NETWORKS["softmax"], directly)
+    monkeypatch.setattr(_Process, "compiles", True)
+    trained(NETWORKS["softmax"], beside)
+    for label in LABELS:
+        for one, other in zip(directly.steps, beside.steps, strict=True):
+            expected, found = measurement(one, label), measurement(other, label)
+            assert expected.planes is not None
+            assert found.planes is not None
+            assert found.layer_call == expected.layer_call
+            assert (found.planes.hi == expected.planes.hi).all()
+
+
+def attention_sharded(model: nn.Module) -> nn.Module:
+    """FSDP2's, each attention by itself."""
+    for block in model.blocks:
+        sharded_part(block.attn)
+    return sharded(model)
+
+
+@pytest.mark.filterwarnings("ignore:FSDP2-wrapped module")  # whose output is a view
+@pytest.mark.usefixtures("after_a_compilation", "one_process")
+@pytest.mark.parametrize("wrap", [sharded, attention_sharded])
+def test_attention_whose_own_parameters_are_sharded_is_not_run_beside(
+    wrap: Callable[[nn.Module], nn.Module], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "fmapboard")
+    kept = MemoryWriter()
+    make = NETWORKS["scaled_dot_product_attention"]
+    seen = trained(lambda: wrap(make()), kept)
+    bare = trained(lambda: wrap(make()), None)
+    assert_same(list(map(whole, seen)), list(map(whole, bare)))
+    said = [m for m in caplog.messages if "rows of attention" in m]
+    if wrap is sharded:  # the block has gathered them
+        assert [labels(step) for step in kept.steps] == [LABELS, LABELS]
+        assert said == []
+        return
+    assert [labels(step) for step in kept.steps] == [[], []]
+    assert said == [
+        "fmapboard: the rows of attention in blocks.0.attn are not recorded: torch.compile is "
+        "used, and its parameters are sharded over ranks, which would wait for each other"
+    ]
 
 
 @contextlib.contextmanager
@@ -196,12 +290,8 @@ def test_a_compiled_function_that_attention_calls_is_compiled_once(
         assert len(graphs) == 1
     table["attend"] = attend
     assert_same(watched, trained(make, None))
-    assert [labels(step) for step in kept.steps] == [[], []]
-    said = [m for m in caplog.messages if "rows of attention" in m]
-    assert said == [
-        "fmapboard: the rows of attention in blocks.0.attn are not recorded: torch.compile is "
-        "used, and would compile again"
-    ]
+    assert [labels(step) for step in kept.steps] == [LABELS, LABELS]
+    assert not [m for m in caplog.messages if "rows of attention" in m]
 
 
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")  # torch's own, in compiling
@@ -222,17 +312,36 @@ def test_a_function_that_a_logged_pass_compiles_is_compiled_without_us() -> None
     assert len(made) == 1
 
 
-@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
-def test_flex_attention_which_compiles_by_itself_runs_as_before() -> None:
-    from torch.nn.attention.flex_attention import flex_attention
+class Flex(Attention):
+    def __init__(self) -> None:
+        super().__init__(lambda *given: flex_attention(*given))
 
-    model = AttendingNet(lambda: Attention(flex_attention))
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+@pytest.mark.parametrize(
+    ("is_used", "why"),
+    [
+        (False, "it is computed in a way that is not known here"),
+        (True, "torch.compile is used, and uncompiled, flex_attention holds the whole matrix"),
+    ],
+)
+def test_flex_attention_which_compiles_by_itself_runs_as_before_and_is_named_once(
+    is_used: bool,
+    why: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(_Process, "compiles", is_used)
+    caplog.set_level(logging.INFO, "fmapboard")
+    model = AttendingNet(Flex)
     kept = MemoryWriter()
     with torch.no_grad():
         with fmapboard.watch(model, writer=kept, every=1) as board, board.step(0):
             watched = model(images())
         assert torch.equal(model(images()), watched)
     assert labels(kept.steps[0]) == []
+    said = [m for m in caplog.messages if "rows of attention" in m]
+    assert said == [f"fmapboard: the rows of attention in blocks.0.attn are not recorded: {why}"]
 
 
 def test_attention_that_is_computed_in_another_way_is_named_once(
@@ -249,7 +358,10 @@ def test_attention_that_is_computed_in_another_way_is_named_once(
     ]
 
 
-def test_the_fast_path_of_torch_is_taken_as_without_us(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fast_path_of_torch_is_taken_as_without_us_and_is_named_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "fmapboard")
     fast = []
     native = torch._native_multi_head_attention
 
@@ -272,6 +384,11 @@ def test_the_fast_path_of_torch_is_taken_as_without_us(monkeypatch: pytest.Monke
     assert [labels(step) for step in kept.steps] == [
         [],
         ["layers.0.self_attn.rows", "layers.0.self_attn.peak_rows"],
+    ]
+    said = [m for m in caplog.messages if "rows of attention" in m]
+    assert said == [
+        "fmapboard: the rows of attention in layers.0.self_attn are not recorded: in eval mode, "
+        "torch may use its fast path for attention"
     ]
 
 

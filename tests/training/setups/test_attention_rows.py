@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from fmapboard.capture import attention
+from fmapboard.capture import passes
 from fmapboard.capture.attention import PEAK_ROWS, ROWS, AttentionRows
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.passes import CaptureListener, Side
@@ -28,8 +28,8 @@ TOLERANCE = 1e-6
 
 @pytest.fixture(autouse=True)
 def as_in_a_process_without_torch_compile(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once other tests have used it, attention is not read: torch.compile guards on modes."""
-    monkeypatch.setattr(attention, "is_compile_used", bool)
+    """Once other tests have used it, attention is read in a pass of its own."""
+    monkeypatch.setattr(passes, "is_compile_used", bool)
 
 
 @dataclass

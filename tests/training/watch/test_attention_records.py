@@ -9,7 +9,7 @@ from attending_networks import NETWORKS, WIDTH, AttendingNet, Block, images
 from logged_step import log_pass, measurement, pictures
 from torch import Tensor, nn
 
-from fmapboard.capture import attention
+from fmapboard.capture import passes
 from fmapboard.formats.tab_records import unpack
 from fmapboard.records import HeadNumbers, LoggedStep
 
@@ -20,8 +20,8 @@ PICTURES = "feature_maps_Attention 2×4/"
 
 @pytest.fixture(autouse=True)
 def as_in_a_process_without_torch_compile(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once other tests have used it, attention is not read: torch.compile guards on modes."""
-    monkeypatch.setattr(attention, "is_compile_used", bool)
+    """Once other tests have used it, attention is read in a pass of its own."""
+    monkeypatch.setattr(passes, "is_compile_used", bool)
 
 
 def heads(step: LoggedStep, label: str) -> HeadNumbers | None:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import fmapboard
-from fmapboard.capture import attention, collector
+from fmapboard.capture import collector, passes
 from fmapboard.errors import ConfigurationError
 from fmapboard.formats.tab_records import unpack
 from fmapboard.options import Options
@@ -30,8 +30,8 @@ NAMES = [["the", "cat", "sat", "on"], ["on", "the", "mat", "cat"], ["cat"] * 4]
 
 @pytest.fixture(autouse=True)
 def as_in_a_process_without_torch_compile(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once other tests have used it, attention is not read: torch.compile guards on modes."""
-    monkeypatch.setattr(attention, "is_compile_used", bool)
+    """Once other tests have used it, attention is read in a pass of its own."""
+    monkeypatch.setattr(passes, "is_compile_used", bool)
 
 
 class TextNet(nn.Module):

@@ -55,6 +55,26 @@ def test_the_row_of_the_first_token_and_the_one_with_the_largest_logit_are_read(
     check(called(sdpa, q, k, k, scale=0.1), q @ k.mT * 0.1, 0)
 
 
+def test_only_functions_of_attention_are_looked_at_and_a_function_without_a_hash_runs() -> None:
+    class Unhashable:
+        __hash__ = None  # type: ignore[assignment]
+
+        def __call__(self, x: Tensor) -> Tensor:
+            if torch.overrides.has_torch_function_unary(x):
+                found: Tensor = torch.overrides.handle_torch_function(self, (x,), x)
+                return found
+            return x + 1
+
+    looked = []
+    mode = attention.AttentionMode({}, 0, lambda *_: None, lambda *_: None)
+    mode._look = lambda *given: looked.append(given)  # type: ignore[method-assign]
+    x = values(N, H, T, T)
+    with mode:
+        assert torch.equal(Unhashable()(x), x + 1)
+        x.softmax(-1).sum()
+    assert [reader for reader, *_ in looked] == [attention._of_softmax]
+
+
 def test_the_row_of_the_last_token_is_read_in_causal_attention() -> None:
     q, k = values(N, H, T, D), values(N, H, T, D)
     seen = torch.ones(T, T, dtype=torch.bool).tril()
