@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from torch import nn
@@ -25,7 +26,11 @@ class FeatureMapHandler:
         gradient_accumulation_steps: iterations per optimizer step, the same number as given to
             `create_supervised_trainer`.
         scaler: the GradScaler, if any, to count the steps that it skips.
-        options: see `training_run.RunOptions`; ``validation`` needs the evaluator in `attach`.
+        options: see `training_run.RunOptions`; ``validation`` needs the evaluator in `attach`,
+            and ``rehearse`` a trainer of ``create_supervised_trainer``.
+
+    Attributes:
+        rehearsal: what ``rehearse=True`` has shown; None before, and without it.
     """
 
     def __init__(
@@ -43,6 +48,7 @@ class FeatureMapHandler:
         self._scaler = scaler
         self._writer = None if tb_logger is None else tb_logger.writer
         self._accumulated = gradient_accumulation_steps
+        self.rehearsal: Any = None
 
     def attach(self, engine: Any, evaluator: Any = None) -> FeatureMapHandler:
         """Add handlers to a trainer and, for ``validation=True``, to an evaluator."""
@@ -61,8 +67,28 @@ class FeatureMapHandler:
         # ignite has already counted this iteration.
         done = (engine.state.iteration - 1) // self._accumulated
         if not self._run.started:
+            if self._run.rehearses:
+                self._rehearse(engine)
             self._run.start(self._model, self._writer, ".", start_step=done, scaler=self._scaler)
         self._run.begin(done)
+
+    def _rehearse(self, engine: Any) -> None:
+        from fmapboard.integrations.rehearsed import not_rehearsed, rehearsed
+
+        held = inspect.getclosurevars(engine._process_function).nonlocals
+        if not {"loss_fn", "prepare_batch", "optimizer"} <= held.keys():
+            not_rehearsed("its trainer was not made by create_supervised_trainer")
+            return
+
+        def loss(model: nn.Module, batch: Any) -> Any:
+            images, labels = held["prepare_batch"](batch, device=held.get("device"))
+            call = held.get("model_fn", nn.Module.__call__)
+            transform = held.get("model_transform", _same)
+            return held["loss_fn"](transform(call(model, images)), labels)
+
+        self.rehearsal = rehearsed(
+            self._model, held["optimizer"], engine.state.dataloader, loss, scaler=self._scaler
+        )
 
     def _end(self, engine: Any) -> None:
         if engine.state.iteration % self._accumulated == 0:
@@ -75,3 +101,7 @@ class FeatureMapHandler:
         self._run.close()
         if len(engine._event_handlers[ignite.Events.EXCEPTION_RAISED]) == 1:
             raise error  # ignite does not raise it once there is a handler, here only ours
+
+
+def _same(output: Any) -> Any:
+    return output

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 from functools import partial
 from typing import Any
 
@@ -24,7 +26,11 @@ class FeatureMapCallback(pl.Callback):  # type: ignore[misc, name-defined]  # kn
         every: log each optimizer step whose number it divides, or a function from number to bool.
         module: dotted name of the submodule to watch, "" for the whole LightningModule. None
             watches its network, see `network_of`; with ``layers``, the whole LightningModule.
-        options: see `training_run.RunOptions`.
+        options: see `training_run.RunOptions`; with ``rehearse``, the loss is that of
+            ``training_step``, which logs nothing then.
+
+    Attributes:
+        rehearsal: what ``rehearse=True`` has shown; None before, and without it.
     """
 
     def __init__(
@@ -35,6 +41,23 @@ class FeatureMapCallback(pl.Callback):  # type: ignore[misc, name-defined]  # kn
             module = ""
         self._module = module
         self._steps_before = 0
+        self.rehearsal: Any = None
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        """Rehearse the training, if that is asked for."""
+        if not self._run.rehearses:
+            return
+        from fmapboard.integrations.rehearsed import not_rehearsed, rehearsed
+
+        if not pl_module.automatic_optimization or len(trainer.optimizers) != 1:
+            not_rehearsed("training_step calls optimizers itself")
+            return
+        plugin = trainer.precision_plugin
+        scaler = getattr(plugin, "scaler", None)
+        step = partial(_step, _silent(trainer))
+        self.rehearsal = rehearsed(
+            pl_module, trainer.optimizers[0], trainer.train_dataloader, step, scaler=scaler
+        )
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, *_: Any) -> None:
         """Begin an optimizer step, or its next micro-batch."""
@@ -83,6 +106,35 @@ class FeatureMapCallback(pl.Callback):  # type: ignore[misc, name-defined]  # kn
         self._run.close()
 
     on_exception = on_train_end
+
+
+def _silent(trainer: Any) -> Any:
+    """What stands for a trainer in a copy of a module: the same, but it logs nothing."""
+    module = importlib.import_module(f"{pl.__name__}.loggers.logger")
+
+    class Silent:
+        logger = module.DummyLogger()
+        loggers = (logger,)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(trainer, name)
+
+    return Silent()
+
+
+def _step(trainer: Any, module: Any, batch: Any) -> Any:
+    """What ``training_step`` of a copy returns."""
+    own = vars(module)
+    own["_trainer"] = trainer
+    own["log"] = own["log_dict"] = own["print"] = _ignore
+    arguments = (batch, 0, 0)
+    count = len(inspect.signature(module.training_step).parameters)
+    with trainer.precision_plugin.forward_context():
+        return module.training_step(*arguments[:count])
+
+
+def _ignore(*_: Any, **__: Any) -> None:
+    """In place of what logs."""
 
 
 def network_of(pl_module: nn.Module) -> nn.Module:

@@ -21,7 +21,7 @@ from fmapboard.writers.remote import log_directory
 from fmapboard.writers.tensorboard import default_log_dir
 from fmapboard.writers.trackers import wandb_follows
 
-_NOT_OPTIONS = ("layers", "validation", "share_writer", "log_dir")
+_NOT_OPTIONS = ("layers", "validation", "rehearse", "share_writer", "log_dir")
 
 
 class PlacedOptions(CommonOptions, total=False):
@@ -46,9 +46,11 @@ class RunOptions(PlacedOptions, total=False):
 
     Keys:
         validation: also log the first batch of each validation, under ``validation.…`` tags.
+        rehearse: try the training on copies before its first step, see `fmapboard.rehearse`.
     """
 
     validation: bool
+    rehearse: bool
 
 
 class TrainingRun:
@@ -61,6 +63,9 @@ class TrainingRun:
             bool.
         options: see `RunOptions`.
 
+    Attributes:
+        rehearses: the framework's loss is to be rehearsed before the first step.
+
     Raises:
         ConfigurationError: an option is unknown or invalid.
     """
@@ -70,6 +75,7 @@ class TrainingRun:
         self._every = every
         self._options = {**options}
         self._validates = self._options.pop("validation", False)
+        self.rehearses = self._options.pop("rehearse", False)
         self._training: FeatureMapLogger | None = None
         self._validation: FeatureMapLogger | None = None
         self._number = 0

@@ -23,15 +23,34 @@ class FeatureMapCallback(hf.TrainerCallback):  # type: ignore[misc, name-defined
 
     Args:
         every: log each optimizer step whose number it divides, or a function from number to bool.
-        options: see `training_run.RunOptions`.
+        options: see `training_run.RunOptions`; with ``rehearse``, the loss is that of the Trainer.
+
+    Attributes:
+        rehearsal: what ``rehearse=True`` has shown; None before, and without it.
     """
 
     def __init__(self, every: int | Schedule = 100, **options: Unpack[RunOptions]) -> None:
         self._run = TrainingRun(every, **options)
+        self.rehearsal: Any = None
 
-    def on_train_begin(self, *_: Any, **__: Any) -> None:
-        """Close the previous run: the Trainer calls nothing after an exception."""
+    def on_train_begin(self, *_: Any, **parts: Any) -> None:
+        """Close the previous run, as the Trainer calls nothing after an exception; rehearse."""
         self._run.close()
+        if not self._run.rehearses:
+            return
+        from fmapboard.integrations.rehearsed import not_rehearsed, rehearsed
+
+        trainer = self._trainer()
+        if trainer is None:
+            not_rehearsed("its Trainer was not found")
+            return
+        self.rehearsal = rehearsed(
+            parts["model"],
+            parts["optimizer"],
+            parts["train_dataloader"],
+            partial(_loss, trainer),
+            scaler=trainer.accelerator.scaler,
+        )
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **parts: Any) -> None:
         """Begin an optimizer step, before its first micro-batch."""
@@ -81,6 +100,19 @@ class FeatureMapCallback(hf.TrainerCallback):  # type: ignore[misc, name-defined
                 found += referrer
         return found
 
+    def _trainer(self) -> Any:
+        """The Trainer that holds this callback, which gives callbacks no reference to itself."""
+        held: list[Any] = [self]
+        for _ in range(6):  # list, its owner, the Trainer, and the dictionaries between them
+            referrers = [each for item in held for each in gc.get_referrers(item)]
+            for referrer in referrers:
+                if hasattr(type(referrer), "compute_loss"):
+                    return referrer
+            kinds = (list, dict, hf.CallbackHandler)
+            held = [each for each in referrers if isinstance(each, kinds) and each is not held]
+            del referrers
+        return None
+
     def _summary_writer(self) -> Any:
         """The SummaryWriter of the Trainer's TensorBoardCallback, or None."""
         for callback in self._callbacks():
@@ -95,3 +127,9 @@ class FeatureMapCallback(hf.TrainerCallback):  # type: ignore[misc, name-defined
         if "WandbCallback" not in names:
             return None
         return partial(WandbWriter, commit=True)
+
+
+def _loss(trainer: Any, model: Any, batch: Any) -> Any:
+    """The loss of a copy of the model, as the Trainer computes it."""
+    with trainer.compute_loss_context_manager():
+        return trainer.compute_loss(model, batch)

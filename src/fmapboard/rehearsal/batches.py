@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, IterableDataset
 
 from fmapboard.errors import ConfigurationError
 from fmapboard.interrupts import raise_interrupt, restoring
@@ -82,10 +82,21 @@ def _source(given: Any) -> Iterator[Any]:
 
 
 def _own_loader(loader: DataLoader[Any]) -> DataLoader[Any]:
-    """A loader over the same data that has no worker processes and no iteration under way."""
-    own = copy.copy(loader)
-    vars(own).update(num_workers=0, timeout=0, _iterator=None, pin_memory=False)
-    return own
+    """A loader over the same data, without workers, with samplers of its own.
+
+    What a framework has added to the loader, which shares its state with others, is left out.
+    """
+    shared = {id(loader.dataset): loader.dataset}
+    options: dict[str, Any] = {"collate_fn": loader.collate_fn}
+    if isinstance(loader.dataset, IterableDataset):
+        options["batch_size"] = loader.batch_size
+        options["drop_last"] = loader.drop_last
+    elif loader.batch_sampler is not None:
+        options["batch_sampler"] = copy.deepcopy(loader.batch_sampler, shared)
+    else:
+        options["batch_size"] = None
+        options["sampler"] = copy.deepcopy(loader.sampler, shared)
+    return DataLoader(loader.dataset, **options)
 
 
 def _of_loader(iterator: Any) -> Iterator[Any]:

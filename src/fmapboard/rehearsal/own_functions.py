@@ -46,6 +46,9 @@ class OwnFunctions:
         """The copy of a function, of a module, or of any other object."""
         if isinstance(value, _SHARED):
             return value
+        own = getattr(value, "own", None)
+        if own is not None and not isinstance(value, nn.Module):
+            return own(self.own)
         known = self._known.get(id(value))
         if known is not None:
             return known[1]

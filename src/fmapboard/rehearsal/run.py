@@ -109,7 +109,7 @@ def rehearse(
 
 def rehearse_step(
     model: nn.Module,
-    batches: Sequence[Any],
+    batch: Any,
     step: StepLoss,
     optimizer: Any,
     *,
@@ -121,7 +121,7 @@ def rehearse_step(
 
     Args:
         model: the network.
-        batches: on its device.
+        batch: as for ``rehearse``.
         step: the loss of a copy of the network on a batch.
         optimizer: that of the network.
         scaler: the gradient scaler, if there is one.
@@ -130,6 +130,7 @@ def rehearse_step(
     """
     deadline = time.monotonic() + seconds
     made = _Copies(model, optimizer, scaler)
+    batches = _prepared(drawn(batch, _MOST_BATCHES), model)
     task = task_of(model, None, lambda _: None)
     framework = Task(task.parameters, step=step)
     return rehearsed(made, framework, batches, deadline, progress=progress)

@@ -149,9 +149,6 @@ class TrainingCopy:
 
     def own(self, value: Any) -> Any:
         """The copy of a function, a module or another object that may refer to the model."""
-        own = getattr(value, "own", None)
-        if own is not None and not isinstance(value, nn.Module):
-            return own(self._functions.own)
         return self._functions.own(value)
 
     def _step(self, batch: Any, loss: StepLoss, *, clears_gradients: bool) -> float:

@@ -97,7 +97,7 @@ class OneBatchIsLearnt(Experiment):
         if not isinstance(label, torch.Tensor) or label.is_floating_point() or label.dim() == 0:
             return first
         guess = entropy(label.flatten())
-        return guess if 0 < guess < first < 3 * guess + 1 else first
+        return guess if 0 < guess < first < 2 * guess else first
 
 
 def lowest(losses: Sequence[float]) -> float:
