@@ -306,8 +306,9 @@ class Statistics:
         positive_infinity: Number of +Inf values.
         negative_infinity: Number of -Inf values.
         constant: True if the channel has more than one value, all equal and finite.
-        dead: True if the channel has more than one value, all equal to ``floor``. None for layers
-            that are not activations.
+        dead: True if the channel has more than one value, all equal to ``floor``, or see
+            ``health.states.dead_heads``. None for layers that are neither activations, routers nor
+            rows of attention.
         counted: False if non-finite values were found on an accelerator at the first logged step
             that has them. Which channels are affected is then exact, but their counts are lower
             bounds (1 for each kind found), and their statistics are not known (NaN). The values are

@@ -157,6 +157,14 @@ OTHER = {
         [replace(layer(0), channels=8, unit="expert", activation=None)],
         columns={"dead": {0: [0.25] * LAST}, "dead_lasting": {0: [0.25] * LAST}},
     ),
+    "dead_heads": record(
+        [replace(layer(0), channels=4, unit="head", activation=None)],
+        columns={"dead": {0: [0.25] * LAST}, "dead_lasting": {0: [0.25] * LAST}},
+    ),
+    "attention_logits": record(
+        [replace(layer(0), channels=4, unit="head", activation=None)],
+        scalars={"attention_logit/conv0/highest_head": [4.0**step for step in range(LAST)]},
+    ),
     "zero_weights": record(first={"conv1": CONSTANT, "conv2": CONSTANT}),
     "batchnorm_few_values": record(
         [layer(0), NORM, *(layer(i) for i in range(2, 6))],

@@ -149,7 +149,7 @@ def test_the_docs_show_what_each_check_sees() -> None:
     """Some checks share a picture of a layer."""
     text = "".join(page.read_text() for page in PAGES)
     own = {"nonfinite", "exploding", "copied_channels", "uneven_upsampling", "saturated"}
-    without = {"one_prediction", "dead_experts"}
+    without = {"one_prediction", "dead_experts", "dead_heads", "attention_logits"}
     groups = {group_of(check) for check in BUILT_IN}
     shown = {group for group in groups if f"(pictures/check_{group}.png)" in text}
     assert shown | own | without == groups

@@ -146,6 +146,10 @@ OFF = ("These channels are 0 everywhere in each of these images; others may exci
 """The same for a run of images, which says nothing about training."""
 
 
+OF_OWN_RULES = ("expert", "head")
+"""Units whose dead ones have rules of their own: the layer passes something on all the same."""
+
+
 def dead_layers(table: HealthTable) -> list[DeadLayer]:
     """Layers of which a tenth of the channels or more have been dead up to the newest step.
 
@@ -158,8 +162,8 @@ def dead_layers(table: HealthTable) -> list[DeadLayer]:
     has_kernels = np.array([row.facts.kernel_shape is not None for row in table.rows], bool)
     found = []
     for spell in _without_followers(table, spells_of(table, "dead", flags)):
-        is_of_experts = table.rows[spell.row].facts.unit == "expert"  # see `dead_experts`
-        if spell.until is not None or is_of_experts:
+        has_own_rule = table.rows[spell.row].facts.unit in OF_OWN_RULES
+        if spell.until is not None or has_own_rule:
             continue
         behind = 0
         if whole[spell.last, spell.row]:
@@ -186,6 +190,7 @@ def _dead(table: HealthTable) -> tuple[Flags, Flags]:
     whole: Flags = np.zeros_like(lasting)
     for kind in ("dead", "constant"):
         whole |= flags[kind] & (table.columns[kind] >= 1 - ROUNDING)
+    whole &= np.array([layer.unit not in OF_OWN_RULES for layer in facts], bool)
     return flags["dead"] & ~_behind(table, whole), whole
 
 

@@ -211,7 +211,12 @@ class Check(Protocol):
         ...
 
 
-GROUPS = frozenset({tags.GRADIENT_NORM, tags.UPDATE_RATIO, tags.BATCHNORM_GAP, tags.LEARNING_RATE})
+GROUPS = frozenset(
+    {
+        *(tags.GRADIENT_NORM, tags.UPDATE_RATIO, tags.BATCHNORM_GAP, tags.LEARNING_RATE),
+        *(tags.ATTENTION_ENTROPY, tags.ATTENTION_LOGIT),
+    }
+)
 """Groups of scalars that are collected."""
 _SERIES = frozenset(
     {

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from fmapboard.formats.overview import Flags, LayerFacts
 from fmapboard.formats.tab_records import Floats
+from fmapboard.health import thresholds
 
 LARGE = 1e4
 """Magnitude from which a value is called large."""
@@ -98,6 +99,26 @@ def is_activation(layers: Sequence[LayerFacts], dead: Floats) -> Flags:
     is_known = ~np.isnan(dead).any(axis=steps)  # [layers]
     is_last = np.array([layer.activation is None for layer in layers], bool)
     return is_known & is_last
+
+
+def dead_heads(entropy: Floats, logit: Floats, row_minimum: Floats, row_maximum: Floats) -> Flags:
+    """bool [heads]: attention is the same for all keys, or of one key only.
+
+    A head of one key is merely sharp unless its logits are beyond the range of softmax. One that
+    hides keys from a row that is drawn does not count as uniform.
+
+    Args:
+        entropy: see `records.HeadNumbers`, [heads].
+        logit: likewise.
+        row_minimum: the smallest weight in the rows that are drawn, [heads].
+        row_maximum: likewise, the largest.
+    """
+    is_even = row_maximum - row_minimum <= thresholds.UNIFORM_ROW.value * row_maximum
+    is_uniform = is_even & (entropy >= thresholds.UNIFORM_HEAD.value)
+    is_one_hot = entropy <= thresholds.ONE_HOT_HEAD.value
+    is_out_of_range = logit >= thresholds.SOFTMAX_RANGE.value
+    flags: Flags = is_uniform | (is_one_hot & is_out_of_range)
+    return flags
 
 
 def _coded(flags: npt.NDArray[np.bool_], code: int) -> Codes:

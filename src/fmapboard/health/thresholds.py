@@ -247,6 +247,38 @@ TOKENS_PER_EXPERT = Threshold(
     "tokens per expert",
     "by chance, an expert of eight of which two are chosen is left out by 160 tokens once in 10^20",
 )
+UNIFORM_HEAD = Threshold(
+    1 - 1e-6, "mean entropy of rows of attention, relative to that of a uniform row", "rounding"
+)
+UNIFORM_ROW = Threshold(
+    1e-4,
+    "largest minus smallest weight of a row of attention, as a share of the largest",
+    "transformers of tests/acceptance, also of random weights that are not trained",
+    healthy="4e-3 or more",
+    faulty="0, but for rounding",
+)
+ONE_HOT_HEAD = Threshold(
+    0.05,
+    "mean entropy of rows of attention, relative to that of a uniform row",
+    "transformers of tests/acceptance whose initial weights are 8 and 30 times too large",
+    healthy="0.12 or more",
+    faulty="0.002 to 0.03",
+)
+SOFTMAX_RANGE = Threshold(
+    104.0,
+    "logit",
+    "exp(-104) is 0 in float32, in which softmax is computed of half precision too",
+    healthy="up to 20",
+    faulty="300 to 1,500",
+)
+DEAD_HEADS_SPAN = Threshold(
+    50,
+    "training steps",
+    "initial queries and keys are next to 0, and hardly learn during a warm-up",
+)
+LOGITS_GROWN = Threshold(
+    2.0, "factor since the first logged step", "logits that were large from the start do not grow"
+)
 COPIED_SHARE = Threshold(
     0.25,
     "share of a layer's drawn channels",

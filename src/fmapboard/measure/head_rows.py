@@ -25,8 +25,8 @@ _MOST_QUERIES = 1024
 """Among how many rows of each matrix, evenly spaced, the largest logit is searched."""
 _SAMPLED = 16
 """How many rows of each matrix, evenly spaced, the entropy is the mean of."""
-_MASKED = -3e4
-"""Logits below it are masked: float16's lowest value, which masks are filled with, is -65504."""
+_MASKED = -5e3
+"""Logits below it are masked: masks hold -1e4 or float16's lowest value, which is -65504."""
 
 
 class HeadRows(NamedTuple):

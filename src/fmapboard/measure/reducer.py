@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fmapboard.arithmetic import ceil_div
+from fmapboard.health.states import dead_heads
 from fmapboard.measure.device import HALVES, plane_extremes
 from fmapboard.measure.kept_tokens import image_of_tokens, token_norms
 from fmapboard.measure.layout import MapsView, Sequences, as_maps, as_pictures, axes_of
@@ -97,6 +98,10 @@ class PendingMeasurement(NamedTuple):
         numbers = self.statistics
         if isinstance(numbers, PendingStatistics):
             numbers = numbers.to_host()
+        heads = None if self.heads is None else HeadNumbers(*_wide(self.heads))
+        if heads is not None and numbers is not None:
+            ends_of_rows = numbers.minimum, numbers.maximum
+            numbers = replace(numbers, dead=dead_heads(heads.entropy, heads.logit, *ends_of_rows))
         planes = None if self.drawn is None else self._planes(self.drawn, numbers)
         ends: tuple[float, ...] = ()
         if self.sample is not None and numbers is not None and not np.isnan(numbers.minimum).all():
@@ -109,7 +114,7 @@ class PendingMeasurement(NamedTuple):
             sample=None if self.sample is None else self.sample.to_host(*ends),
             shape=self.shape,
             passes=self.passes,
-            heads=None if self.heads is None else HeadNumbers(*_wide(self.heads)),
+            heads=heads,
             tokens=None if self.tokens is None else _wide(self.tokens),
             token_norms=None if self.token_norms is None else _wide(self.token_norms),
         )

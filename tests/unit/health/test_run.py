@@ -40,9 +40,10 @@ KINDS = [
     "dead_experts", "dropout_high", "batchnorm_small_batch", "batchnorm_few_values",
     "batchnorm_momentum",
     "uneven_upsampling", "empty_code", "initial_loss", "large_activations", "growing_signal",
-    "updates_too_large", "exploding", "nonfinite", "fading_signal", "saturated",
-    "saturated_output", "dead", "zero_output", "vanishing", "unchanged_weights", "no_gradient",
-    "cut_off_layers", "updates_too_small", "batchnorm_gap", "one_prediction", "constant_output",
+    "updates_too_large", "attention_logits", "exploding", "nonfinite", "fading_signal", "saturated",
+    "saturated_output", "dead", "dead_heads", "zero_output", "vanishing", "unchanged_weights",
+    "no_gradient", "cut_off_layers", "updates_too_small", "batchnorm_gap", "one_prediction",
+    "constant_output",
 ]  # fmt: skip
 
 

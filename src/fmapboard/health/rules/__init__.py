@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from fmapboard.health.rule import Rule
+from fmapboard.health.rules.attention_logits import AttentionLogitsCheck as AttentionLogitsCheck
 from fmapboard.health.rules.averaged_targets import AveragedTargetsCheck as AveragedTargetsCheck
 from fmapboard.health.rules.batchnorm_few_values import (
     BatchnormFewValuesCheck as BatchnormFewValuesCheck,
@@ -29,6 +30,7 @@ from fmapboard.health.rules.copied_channels import CopiedChannelsCheck as Copied
 from fmapboard.health.rules.cut_off_layers import CutOffLayersCheck as CutOffLayersCheck
 from fmapboard.health.rules.dead import DeadCheck as DeadCheck
 from fmapboard.health.rules.dead_experts import DeadExpertsCheck as DeadExpertsCheck
+from fmapboard.health.rules.dead_heads import DeadHeadsCheck as DeadHeadsCheck
 from fmapboard.health.rules.double_softmax import DoubleSoftmaxCheck as DoubleSoftmaxCheck
 from fmapboard.health.rules.dropout_high import DropoutHighCheck as DropoutHighCheck
 from fmapboard.health.rules.empty_code import EmptyCodeCheck as EmptyCodeCheck
@@ -133,12 +135,14 @@ BUILT_IN: tuple[Rule, ...] = (
     LargeActivationsCheck(),
     GrowingSignalCheck(),
     UpdatesTooLargeCheck(),
+    AttentionLogitsCheck(),
     ExplodingCheck(),
     NonfiniteCheck(),
     FadingSignalCheck(),
     SaturatedCheck(),
     SaturatedOutputCheck(),
     DeadCheck(),
+    DeadHeadsCheck(),
     ZeroOutputCheck(),
     VanishingCheck(),
     UnchangedWeightsCheck(),
