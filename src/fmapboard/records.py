@@ -289,6 +289,21 @@ class Planes:
     layout: Layout = "tiles"
 
 
+class Slices(NamedTuple):
+    """Depth slices of the drawn samples and channels of a volume, besides the drawn one.
+
+    Attributes:
+        planes: The first slice of all samples, then the second one, and so on; each on its own
+            scale.
+        depths: Index of each slice, ascending.
+        drawn: Index of the slice that ``LayerMeasurement.planes`` has.
+    """
+
+    planes: Planes
+    depths: tuple[int, ...]
+    drawn: int
+
+
 NONE = Nonfinite()
 
 
@@ -383,6 +398,7 @@ class LayerMeasurement:
         heads: Numbers of the attention whose rows these are; None for others.
         tokens: f32 or f64 [h, w, C], all features of the first drawn image's tokens (see
             ``measure.kept_tokens``); None for layers whose tokens lie on no grid.
+        slices: Further depth slices of the drawn samples of a volume; None for others.
         token_norms: f32 [3], largest and median norm of the tokens, and the norm of them all; None
             for layers that are no blocks and no attention.
     """
@@ -397,6 +413,7 @@ class LayerMeasurement:
     heads: HeadNumbers | None = None
     tokens: Floats | None = None
     token_norms: Floats | None = None
+    slices: Slices | None = None
 
     @property
     def is_counted(self) -> bool:

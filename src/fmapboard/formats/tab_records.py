@@ -32,6 +32,12 @@ all] of the weight's axes, as drawn: those of a regular convolution are [out, in
 transposed one [out / groups, in]), ``groups``, only if it is not 1, and ``transposed``, only if it
 is true.
 
+A picture of the maps of a volume has ``slices``, the indices of further depth slices, and
+``depth``, that of the drawn one; ``view`` does not say it then. They are in the record itself,
+behind its other blobs: a PNG per slice and sample, the first slice of all samples first, of the
+same size. Each is on its own scale, in the arrays ``slices.lo`` and ``slices.hi`` [slices *
+samples, drawn].
+
 A picture is a grid of tiles, unless it has the key ``layout`` with the value ``"rows"``: then it is
 one picture of sequences [C, L], with one row of pixels per channel and one column per position (or
 per ``block`` positions, averaged); ``tile`` is then [1, number of columns], ``columns`` is 1 and

@@ -262,6 +262,22 @@ def as_pictures(maps: Tensor, depth: int | None = None) -> tuple[Tensor, str, La
     return maps, "", "tiles"
 
 
+def other_slices(depth: int, most: int) -> tuple[int, ...]:
+    """Depth slices of a volume besides the middle one: evenly spaced, at most ``most - 1``.
+
+    Example:
+        >>> other_slices(32, 5), other_slices(3, 8)
+        ((0, 8, 23, 31), (0, 2))
+    """
+    middle = depth // 2
+    count = min(most, depth)
+    if count < 2:
+        return ()
+    chosen = [round(number * (depth - 1) / (count - 1)) for number in range(count)]
+    chosen.remove(min(chosen, key=lambda place: abs(place - middle)))
+    return tuple(chosen)
+
+
 def last_axis_is_channels(module: nn.Module, shape: Sequence[int]) -> tuple[bool, str]:
     """Whether the last axis of a layer's tensor holds the channels, and a note for the description.
 

@@ -24,7 +24,14 @@ from fmapboard.arithmetic import ceil_div
 from fmapboard.health.states import dead_heads
 from fmapboard.measure.device import HALVES, plane_extremes
 from fmapboard.measure.kept_tokens import image_of_tokens, token_norms
-from fmapboard.measure.layout import MapsView, Sequences, as_maps, as_pictures, axes_of
+from fmapboard.measure.layout import (
+    MapsView,
+    Sequences,
+    as_maps,
+    as_pictures,
+    axes_of,
+    other_slices,
+)
 from fmapboard.measure.sample import PendingSample, sample
 from fmapboard.measure.statistics import (
     Key,
@@ -42,6 +49,7 @@ from fmapboard.records import (
     Layout,
     PassCount,
     Planes,
+    Slices,
     Statistics,
     TensorKind,
 )
@@ -49,6 +57,10 @@ from fmapboard.render.quantize import Averaged, Quantizer, longest
 
 Extremes = tuple[Tensor, Tensor]
 """Min and max [N, C] of each plane."""
+
+
+_VOLUME = 5
+"""Number of axes of maps [N, C, D, H, W]."""
 
 
 class PendingMaps(NamedTuple):
@@ -75,6 +87,14 @@ class PendingMaps(NamedTuple):
     extremes: Extremes | None = None
 
 
+class PendingSlices(NamedTuple):
+    """``records.Slices`` whose maps are still on the device."""
+
+    maps: PendingMaps
+    depths: tuple[int, ...]
+    drawn: int
+
+
 class PendingMeasurement(NamedTuple):
     """A ``records.LayerMeasurement`` whose parts are still on the device."""
 
@@ -89,6 +109,7 @@ class PendingMeasurement(NamedTuple):
     heads: Tensor | None = None  # [3, H], the arrays of HeadNumbers
     tokens: Tensor | None = None  # [h, w, C]
     token_norms: Tensor | None = None  # [3]
+    slices: PendingSlices | None = None
 
     def to_host(self) -> LayerMeasurement:
         """Wait for the device, then finalize and quantize.
@@ -102,7 +123,11 @@ class PendingMeasurement(NamedTuple):
         if heads is not None and numbers is not None:
             ends_of_rows = numbers.minimum, numbers.maximum
             numbers = replace(numbers, dead=dead_heads(heads.entropy, heads.logit, *ends_of_rows))
-        planes = None if self.drawn is None else self._planes(self.drawn, numbers)
+        planes = None if self.drawn is None else self._planes(self.drawn, numbers, self.kind)
+        slices: Slices | None = None
+        if self.slices is not None:
+            other_planes = self._planes(self.slices.maps, None, "slices")  # a scale of its own
+            slices = Slices(other_planes, self.slices.depths, self.slices.drawn)
         ends: tuple[float, ...] = ()
         if self.sample is not None and numbers is not None and not np.isnan(numbers.minimum).all():
             ends = float(np.nanmin(numbers.minimum)), float(np.nanmax(numbers.maximum))
@@ -117,10 +142,11 @@ class PendingMeasurement(NamedTuple):
             heads=heads,
             tokens=None if self.tokens is None else _wide(self.tokens),
             token_norms=None if self.token_norms is None else _wide(self.token_norms),
+            slices=slices,
         )
 
-    def _planes(self, drawn: PendingMaps, numbers: Statistics | None) -> Planes:
-        """Quantize what is drawn."""
+    def _planes(self, drawn: PendingMaps, numbers: Statistics | None, what: str) -> Planes:
+        """Quantize what is drawn; ``what`` identifies its locked scale."""
         maps = _wide(drawn.maps)
         averaged = None
         if drawn.extremes is not None:
@@ -129,7 +155,7 @@ class PendingMeasurement(NamedTuple):
             high = _wide(hi).astype(np.float64)
             averaged = Averaged(drawn.block, low, high)
         return self.quantize(
-            (self.layer_call.label, self.kind),
+            (self.layer_call.label, what),
             maps,
             self.shape,
             drawn.channels,
@@ -154,6 +180,8 @@ class Reducer:
         unsettled: Tensors on an accelerator to be read exactly next time, since the last reading
             found non-finite values or could not resolve the standard deviation (see
             ``device``); filled in the worker thread. None reads every tensor exactly.
+        slices: Maximum number of depth slices of a volume that are kept of an output, if ``depth``
+            is None.
     """
 
     samples: int | None = 1
@@ -162,6 +190,7 @@ class Reducer:
     sequences: Sequences = field(default_factory=Sequences)
     quantize: Quantizer = field(default_factory=Quantizer, repr=False)
     unsettled: set[Key] | None = None
+    slices: int = 1
 
     def __call__(
         self,
@@ -205,6 +234,7 @@ class Reducer:
         sampled = sample(maps) if numbers and is_drawn else None
         draws = pictures and is_drawn and view.drawable
         kept = self.keep(view, self.samples, extremes) if draws else None
+        slices = self._slices(view) if draws and kind == "feature_maps" else None
         part = layer_call.part
         norms: Tensor | None = None
         tokens: Tensor | None = None
@@ -221,7 +251,21 @@ class Reducer:
             sample=sampled,
             tokens=tokens,
             token_norms=norms,
+            slices=slices,
         )
+
+    def _slices(self, view: MapsView) -> PendingSlices | None:
+        """Copy further depth slices of the drawn samples of a volume; None of other maps."""
+        if self.slices < 2 or self.depth is not None or view.maps.dim() != _VOLUME:
+            return None
+        size = view.maps.shape[2]
+        depths = other_slices(size, self.slices)
+        if not depths:
+            return None
+        drawn = view.maps[: self.samples, : self.max_channels]  # [N, C, D, H, W]
+        slices = torch.cat([drawn[:, :, depth] for depth in depths])  # [K*N, C, H, W]
+        kept = self.keep(MapsView(slices, note=view.note), None)
+        return PendingSlices(kept, depths, size // 2)
 
     def keep(
         self, view: MapsView, samples: int | None, extremes: Extremes | None = None
@@ -313,6 +357,7 @@ def joined(
             measured = replace(
                 known,
                 planes=measured.planes or known.planes,
+                slices=measured.slices or known.slices,
                 tokens=known.tokens if measured.tokens is None else measured.tokens,
             )
         by_key[key] = measured

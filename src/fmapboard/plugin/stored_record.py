@@ -41,6 +41,7 @@ class PictureFacts:
         drawn: number of channels that were drawn; None for kernels.
         counted: False if the counts of non-finite values are lower bounds.
         step: at which it was drawn; None for the step of the record.
+        slices: further depth slices, which are in the record itself.
     """
 
     role: str
@@ -50,6 +51,7 @@ class PictureFacts:
     drawn: int | None = None
     counted: bool = True
     step: int | None = None
+    slices: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +256,12 @@ def _check_shapes(header: Header, arrays: Mapping[str, Floats]) -> None:
     for name, array in arrays.items():
         role, _, what = name.partition(".")
         picture = pictures.get(_PICTURE_OF.get(role, role))
+        if role == "slices":
+            maps = pictures.get(ROLES[0])
+            count = 0 if maps is None else len(maps.slices) * maps.samples
+            if maps is None or array.shape != (count, maps.drawn):
+                raise FormatError(f"the record's {name} has shape {array.shape}")
+            continue
         if picture is None:
             if role in ROLES and what != "change":  # `change` checks its own
                 raise FormatError(f"the record has {name} without a picture of it")

@@ -70,6 +70,10 @@ def options_for(model: nn.Module, options: Options, warn: WarnOnce) -> Options:
     return replace(without_probe, kernels=False, update_ratios=False)
 
 
+_SLICES = 8
+"""Depth slices of a volume that are drawn, for the tab, if ``depth`` chooses none."""
+
+
 class StepSession(CaptureListener):
     """Hooks one model for the duration of a logged step, and assembles what the hooks collect.
 
@@ -119,7 +123,7 @@ class StepSession(CaptureListener):
         is_signed = palette(options.colormap).zero_centered
         self._reducer = Reducer(
             options.samples, options.max_channels, options.depth, Sequences.of(self.model),
-            Quantizer(options.max_tile, options.scale, is_signed), unsettled=set(),
+            Quantizer(options.max_tile, options.scale, is_signed), unsettled=set(), slices=_SLICES,
         )  # fmt: skip
         self.probe_pass = None
         if options.probe is not None:

@@ -209,6 +209,11 @@ class SummaryBuilder:
         for tagged in pictures:
             assert tagged.layer_call is not None  # none of them is a network input
             by_label[tagged.layer_call.label].append(tagged)
+        slices = {
+            layer.tagged.layer_call.label: layer.slices
+            for layer in drawn
+            if layer.slices and layer.tagged.layer_call is not None
+        }
         maps, changes = changes_of_maps(before.maps, before.weights, data, has_probe=self.has_probe)
         step = Drawn(
             data,
@@ -217,6 +222,7 @@ class SummaryBuilder:
             changes=changes,
             followers=followers(data.measured),
             prefix=self._prefix,
+            slices=slices,
         )
         headers = {layer.tagged.tag: layer.header for layer in drawn}
         written, records = tab_records(before.written, step, headers)

@@ -36,7 +36,9 @@ def with_smaller_tiles(data: StepData, side: int) -> StepData:
     facts = data.facts
     return replace(
         data,
-        measured=tuple(replace(part, planes=None, tokens=None) for part in data.measured),
+        measured=tuple(
+            replace(part, planes=None, tokens=None, slices=None) for part in data.measured
+        ),
         kernels=(),
         inputs=(),
         attributions=(),
@@ -51,7 +53,10 @@ def _with_tiles(measured: LayerMeasurement, side: int) -> LayerMeasurement:
     most = longest(side, planes.layout)
     assert most is not None  # a side was given
     block = ceil_div(max(planes.pixels.shape[2:]), most)
-    return replace(measured, planes=_averaged(planes, block))
+    slices = measured.slices
+    if slices is not None:
+        slices = slices._replace(planes=_averaged(slices.planes, block))
+    return replace(measured, planes=_averaged(planes, block), slices=slices)
 
 
 def _averaged(planes: Planes, block: int) -> Planes:

@@ -39,6 +39,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -51,6 +52,7 @@ from fmapboard.records import (
     LayerCall,
     LayerMeasurement,
     Parameter,
+    Picture,
     Planes,
     Sample,
     StepData,
@@ -146,6 +148,7 @@ class Drawn(NamedTuple):
         changes: See ``changes_of_maps``.
         followers: Label of a layer -> the activation that follows it.
         prefix: Prefix of every tag.
+        slices: Label of a layer -> further depth slices of its maps.
     """
 
     data: StepData
@@ -154,6 +157,7 @@ class Drawn(NamedTuple):
     changes: Changes
     followers: Mapping[str, LayerMeasurement]
     prefix: str
+    slices: Mapping[str, Sequence[Picture]] = MappingProxyType({})
 
 
 def changes_of_maps(

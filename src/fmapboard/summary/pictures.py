@@ -14,6 +14,7 @@ from fmapboard.records import (
     Kernels,
     LayerMeasurement,
     Normalization,
+    Picture,
     Planes,
     Scale,
     TaggedPictures,
@@ -37,10 +38,12 @@ class LayerPictures(NamedTuple):
     Attributes:
         tagged: The pictures.
         header: What the tab's record says of them.
+        slices: Of maps: further depth slices, which only that record has.
     """
 
     tagged: TaggedPictures
     header: dict[str, Any]
+    slices: tuple[Picture, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +82,13 @@ class Pictures:
             layout=planes.layout,
         )
         header = of_maps(tagged, measured, planes, self.palette.name, self.scale)
-        return LayerPictures(tagged, header)
+        slices: tuple[Picture, ...] = ()
+        if measured.slices is not None:
+            others = measured.slices.planes
+            slices = tuple(
+                draw_maps(others, place, self.palette, dead) for place in range(len(others.pixels))
+            )
+        return LayerPictures(tagged, header, slices)
 
     def _describe(self, measured: LayerMeasurement, planes: Planes) -> str:
         call = measured.layer_call

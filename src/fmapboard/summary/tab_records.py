@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from fmapboard.records import (
     Parameter,
     Planes,
     Scale,
+    Slices,
     Statistics,
     TabRecord,
     TaggedPictures,
@@ -62,6 +64,7 @@ def tab_records(
             part = measured.get((label, tagged.kind))
             if part is not None and part.planes is not None:
                 arrays |= _arrays(tagged.kind, part.planes, part.statistics)
+                arrays |= _of_slices(part.slices)
                 header |= token_names.keys(part)
                 if part.heads is not None:
                     arrays |= head_arrays(part.heads, part.planes.pixels.shape[1])
@@ -76,11 +79,12 @@ def tab_records(
             header["activation"] = {"label": call.label, "type": call.type}
             arrays |= _dead_after(follower, measured.get((label, "feature_maps")))
         tag = f"{step.prefix}{tags.RECORD}{label}"
-        records.append(TabRecord(tag, pack(header, arrays)))
+        slices = [png.encode(picture) for picture in step.slices.get(label, ())]
+        records.append(TabRecord(tag, pack(header, arrays, slices)))
         if written[label] == 1:
             grids = [png.encode(picture) for tagged in pictures for picture in tagged.samples]
             tag = f"{step.prefix}{tags.FIRST_RECORD}{label}"
-            records.append(TabRecord(tag, pack(header, arrays, grids)))
+            records.append(TabRecord(tag, pack(header, arrays, [*grids, *slices])))
     return written, records
 
 
@@ -91,6 +95,14 @@ def _changes(step: Drawn, label: str, header: dict[str, Any]) -> dict[str, Float
         return {}
     header["change_since"] = {name: step.changes[label, name].since for name in names}
     return {f"{name}.change": step.changes[label, name].values for name in names}
+
+
+def _of_slices(slices: Slices | None) -> dict[str, Floats]:
+    """The ranges of further depth slices."""
+    if slices is None:
+        return {}
+    planes = slices.planes
+    return {"slices.lo": planes.lo, "slices.hi": planes.hi}
 
 
 def _estimated_updates(parameters: Iterable[Parameter]) -> dict[str, list[str]]:
@@ -150,6 +162,10 @@ def of_maps(
         "palette": colormap,
         "scale": used_scale(planes, scale),
     }
+    if part.slices is not None:
+        header["view"] = replace(part, planes=part.slices.planes).view  # without the slice
+        header["slices"] = list(part.slices.depths)
+        header["depth"] = part.slices.drawn
     if planes.layout == "rows":
         header["layout"] = "rows"
     if not part.is_counted:

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from fmapboard.formats.tab_records import Floats, FormatError
 from fmapboard.plugin.answers import Binary, Missing, Png
 from fmapboard.plugin.layer_series import nearest, point_at, requested_series, series_of
@@ -85,12 +87,13 @@ def maps(provider: Provider, run: str, key: str, step: int) -> Maps:
     ):  # whatever is kept besides, the newest step has its kernels
         record = record.with_earlier_kernels()
     pictures, absent = _pictures(provider, LayerAt(series, point, record))
+    slices, ranges = _slices(provider, LayerAt(series, point, record))
     return Maps(
         header=_with_tokens(provider, run, LayerAt(series, point, record)),
         step=point.step,
         wall_time=point.wall_time,
-        arrays={**record.arrays, **_states(record)},
-        pictures=tuple(pictures),
+        arrays={**record.arrays, **_states(record), **ranges},
+        pictures=(*pictures, *slices),
         missing=absent,
     )
 
@@ -136,6 +139,31 @@ def _pictures(provider: Provider, layer: LayerAt) -> tuple[list[SamplePicture], 
         for sample, png in enumerate(pngs):
             found.append(SamplePicture(picture.role, sample, png))
     return found, absent
+
+
+def _slices(provider: Provider, layer: LayerAt) -> tuple[list[SamplePicture], dict[str, Floats]]:
+    """Further depth slices as further samples, and the ranges of all; nothing if one is missing."""
+    arrays = layer.record.arrays
+    maps = layer.record.header.maps
+    if maps is None or not maps.slices or "slices.lo" not in arrays or "slices.hi" not in arrays:
+        return [], {}
+    start = FIRST_PICTURE
+    if layer.point not in layer.series.own:
+        start += sum(picture.samples for picture in layer.record.header.pictures)
+    end = start + len(maps.slices) * maps.samples
+    if end > len(layer.point.blobs):
+        return [], {}
+    pngs = provider.blobs([(layer.point, index) for index in range(start, end)], keep=False)
+    found = []
+    for place, png in enumerate(pngs):
+        if png is None or not is_png(png):
+            return [], {}
+        found.append(SamplePicture(maps.role, maps.samples + place, png))
+    ranges = {}
+    for name in ("lo", "hi"):
+        whole = np.concatenate([arrays[f"{maps.role}.{name}"], arrays[f"slices.{name}"]])
+        ranges[f"{maps.role}.{name}"] = whole
+    return found, ranges
 
 
 Places = list[list[tuple[Point, int]]]

@@ -88,17 +88,19 @@ export function parted(name, end) {
 
 /**
  * @param {string} run @param {Layer|undefined} layer @param {number|null} step @param {string} role
- * @param {number} sample
+ * @param {number} sample @param {number|null} [depth] see `State`
  */
-export function question(run, layer, step, role, sample) {
+export function question(run, layer, step, role, sample, depth = null) {
   const i = layer ? indexOf(layer.steps, step) : -1;
   if (!layer || i < 0) return null;
-  return { run, key: layer.key, step: layer.steps[i], ts: layer.wall_times[i], role, sample };
+  const slice = depth === null ? {} : { depth: depth / 100 };
+  const [at, ts] = [layer.steps[i], layer.wall_times[i]];
+  return { run, key: layer.key, step: at, ts, role, sample, ...slice };
 }
 
 /** @param {State} state @param {Layer|undefined} layer */
 export function mainSide(state, layer) {
-  return question(state.run, layer, state.step, state.role, state.sample);
+  return question(state.run, layer, state.step, state.role, state.sample, state.depth);
 }
 
 /**
@@ -121,7 +123,8 @@ export function placed(column, state, layer, layersOf, whyNone = () => "") {
   // A column that follows the slider shows the main column's step, which may be the newest.
   const now = layer.steps[indexOf(layer.steps, state.step)] ?? state.step;
   const role = column.role || state.role;
-  const asked = question(run, found.layer, column.step ?? now, role, column.sample ?? state.sample);
+  const sample = column.sample ?? state.sample;
+  const asked = question(run, found.layer, column.step ?? now, role, sample, state.depth);
   const why = asked ? "" : `no kept step of ${callText(found.layer.label)} in run ${runText(run)}`;
   return { column, run, match: found, question: asked, why };
 }

@@ -186,7 +186,7 @@ export function look(app) {
     tokens: readable && state.view === "maps" ? source.tokens(state.run, readable) : null,
     numbers: readable ? source.numbers(state.run, readable) : null,
     input: question && (wantsInput || isResting) ? inputOf(source, question).picture : null,
-    hasInput: Boolean(question && inputSeries(source, question)),
+    hasInput: Boolean(question?.depth === undefined && question && inputSeries(source, question)),
     overlay, // opacity over the input image in percent
     problem: (listed.error ?? answer?.error ?? shown.error)?.message ?? layer?.error ?? "",
     gone: goneText(app.gone, state),

@@ -8,7 +8,7 @@ import { areAlike, cellsOf, kernelMeaning } from "./kernel_cells.js";
 import { LETTERS, comparesKernels } from "./state.js";
 import { columnRanges, difference, ranges as rangesOf, sceneRanges } from "./value_scale.js";
 import { deadWord, runText } from "./words.js";
-import { pictureOf, sideOf } from "../server/decode.js";
+import { pictureOf, sampleAt, sideOf } from "../server/decode.js";
 import { decodedKernels, outputChannels } from "../server/kernels.js";
 import { FAULT_COLOURS, MARK, MARK_COLOURS, css } from "../server/palettes.js";
 import { indexOf } from "../server/steps.js";
@@ -49,8 +49,8 @@ export function otherColumn({ question, maps, why, history = null }, a) {
  * The maps of a question, or kernels, if they can be compared with those of the main column.
  * @param {Maps} maps @param {Question} question @param {Side|null} a the main column
  */
-function sideIn(maps, { role, sample }, a = null) {
-  if (role !== "kernels") return sideOf(maps, role, sample);
+function sideIn(maps, { role, sample, depth }, a = null) {
+  if (role !== "kernels") return sideOf(maps, role, sampleAt(maps, role, sample, depth ?? null));
   const found = decodedKernels(maps);
   return found && a && !areAlike(/** @type {Kernels} */ (a), found) ? null : found;
 }

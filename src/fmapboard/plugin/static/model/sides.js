@@ -129,7 +129,8 @@ export function inputSeries(source, side) {
  * @returns {FoundInput}
  */
 export function inputOf(source, side) {
-  if (side.role === "kernels") return { picture: null, loading: false }; // of no input
+  // Kernels are of no input, and the input has the middle slice of a volume only.
+  if (side.role === "kernels" || side.depth !== undefined) return { picture: null, loading: false };
   const series = inputSeries(source, side);
   if (!series) return { picture: null, loading: source.layers(side.run).loading };
   const entry = source.input(side.run, series, side.step);

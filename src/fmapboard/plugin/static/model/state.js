@@ -192,6 +192,8 @@ export const START = {
   step: /** @type {number|null} */ (null), // follows the newest step
   role: /** @type {Role} */ ("feature_maps"),
   sample: 0,
+  // place of the slice of volumes in percent, null for the middle one
+  depth: /** @type {number|null} */ (null),
   scale: /** @type {Scale} */ ("channel"),
   locked: false, // one scale for all steps
   own_scale: false, // each column has a scale of its own
@@ -247,6 +249,7 @@ const STEP = /^-?\d{1,15}$/;
 const NUMBERS = {
   channel: COUNT,
   sample: COUNT,
+  depth: /^(\d{1,2}|100)$/,
   tile: /^\d{1,3}$/,
   step: STEP,
   sort_step: STEP,

@@ -232,6 +232,30 @@ export function pictureOf(maps, role) {
 }
 
 /**
+ * The stored depth slices of a volume, ascending; none of other maps.
+ * @param {Maps} maps @param {string} role
+ */
+export function depthsOf(maps, role) {
+  const picture = pictureOf(maps, role);
+  if (picture?.role === "kernels" || !picture?.slices) return [];
+  return [...picture.slices, picture.depth ?? 0].sort((a, b) => a - b);
+}
+
+/**
+ * Where the slice of a sample is among the stored samples: the middle slices of all are the first.
+ * @param {Maps} maps @param {string} role @param {number} sample
+ * @param {number|null} place of the slice, 0 to 1; null for the middle one
+ */
+export function sampleAt(maps, role, sample, place) {
+  const depths = depthsOf(maps, role);
+  const picture = pictureOf(maps, role);
+  if (place === null || !depths.length || !picture || picture.role === "kernels") return sample;
+  const at = picture.slices?.indexOf(depths[Math.round(place * (depths.length - 1))]) ?? -1;
+  const own = picture.samples * (1 + at) + sample;
+  return at >= 0 && maps.planes.has(`${role}/${own}`) ? own : sample;
+}
+
+/**
  * The maps of a sample.
  * @param {Maps} maps @param {string} role @param {number} sample
  * @returns {Side|null}

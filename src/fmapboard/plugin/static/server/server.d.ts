@@ -69,6 +69,8 @@ export type MapsPicture = {
   palette: string;
   scale: string;
   layout?: "rows";
+  slices?: number[];
+  depth?: number;
 };
 
 /**

@@ -21,10 +21,13 @@ import {
 import { textWidth } from "../picture/canvas.js";
 import { barLabels, differenceRange, drawnRange, marksIn } from "../picture/captions.js";
 import { FAULT_COLOURS, LEGEND, MARK_COLOURS, css, ramp } from "../server/palettes.js";
+import { depthsOf } from "../server/decode.js";
 import { indexOf } from "../server/steps.js";
 import { html, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact_htm.js";
+import { typed } from "./controls.js";
 import { Painted } from "./hooks.js";
 
+/** @import {App} from "../app.js" */
 /** @import {KernelsScene, Model, Ranges, Scene} from "../model/model.js" */
 /** @import {Layer} from "../server/server.js" */
 /** @import {BarFacts} from "./view.js" */
@@ -43,9 +46,10 @@ export function Thumbnail({ picture, label, isOld = false }) {
 }
 
 /**
- * @param {{model: Model, hovered: number|null}} props `hovered` is the channel under the pointer
+ * @param {{app: App, model: Model, hovered: number|null}} props `hovered` is the channel under the
+ *   pointer
  */
-export function Head({ model, hovered }) {
+export function Head({ app, model, hovered }) {
   const { layer, scene, steps, state, stepWords, input, hasInput, sides } = model;
   const last = useRef(/** @type {ImageBitmap|null} */ (null));
   if (input || !hasInput) last.current = input;
@@ -60,9 +64,29 @@ export function Head({ model, hovered }) {
         <p class="facts" ...${isReduced ? explanation("block") : {}}>
           ${layer ? described(layer, scene, asked, stepWords) : ""}
         </p>
+        <${Depth} ...${{ app, scene }} />
       </div>
       <${Legend} ...${{ model, hovered }} />
     </header>
+  `;
+}
+
+/** Chooses the slice of a volume. @param {{app: App, scene: Scene|null}} props */
+function Depth({ app, scene }) {
+  const depths = scene?.kind === "maps" ? depthsOf(scene.maps, scene.question.role) : [];
+  if (scene?.kind !== "maps" || depths.length < 2) return null;
+  const last = depths.length - 1;
+  const middle = depths.indexOf(scene.picture.depth ?? 0);
+  const at = scene.question.depth === undefined ? middle : Math.round(scene.question.depth * last);
+  const choose = (/** @type {string} */ value) =>
+    app.update({
+      depth: Number(value) === middle ? null : Math.round((100 * Number(value)) / last),
+    });
+  return html`
+    <label class="row depth">
+      <span class="label">depth slice ${depths[at]} of 0…${depths[last]}</span>
+      <input type="range" class="slider" min="0" max=${last} value=${at} onInput=${typed(choose)} />
+    </label>
   `;
 }
 
