@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Mapping, Sequence
 from math import isfinite, log10
 
 from PIL import Image, ImageDraw, ImageFont
+
+from fmapboard.arithmetic import ceil_div
 
 Curves = Mapping[str, tuple[float, ...]]
 
@@ -18,29 +21,46 @@ _COLOURS = (
     *((31, 119, 180), (214, 39, 40), (44, 160, 44), (148, 103, 189)),
     *((255, 127, 14), (23, 190, 207), (140, 86, 75)),
 )
+_RED = (180, 20, 20)
+_COLUMNS = (0, 76, 480)
+"""Where judgement, question and answer begin, px."""
+_ANSWER = 90
+"""Characters per line of an answer."""
+_ABOVE = 2.0
+"""How far above the first loss a chart reaches, in units of it."""
 _SIZE = 13
 _LINE = 17
 
 
-def drawn_curves(text: str, charts: Mapping[str, Curves]) -> Image.Image:
-    """Text above charts, two in a row.
+def drawn_curves(
+    title: str, rows: Sequence[tuple[str, str, str]], charts: Mapping[str, Curves]
+) -> Image.Image:
+    """A table above charts, two in a row.
 
     Args:
-        text: lines of a table.
+        title: the verdict.
+        rows: judgement, question and answer of each experiment.
         charts: by their titles.
     """
     font = _font()
-    lines = text.splitlines()
-    width = max([font.getlength(line) for line in lines] + [2.0 * WIDTH])
-    rows = (len(charts) + 1) // 2
-    height = len(lines) * _LINE + rows * HEIGHT + 2 * _LINE
-    page = Image.new("RGB", (int(width) + 2 * _LINE, height), "white")
+    lines = [(title, "", "")]
+    for judgement, question, answer in rows:
+        first, *others = textwrap.wrap(_plain(answer), _ANSWER) or [""]
+        lines.append((judgement, question, first))
+        lines += [("", "", other) for other in others]
+    width = _COLUMNS[2] + max(font.getlength(line[2]) for line in lines)
+    width = max(width, 2.0 * WIDTH, font.getlength(_plain(title))) + 2 * _LINE
+    chart_rows = ceil_div(len(charts), 2)
+    top = (len(lines) + 2) * _LINE
+    page = Image.new("RGB", (int(width), top + chart_rows * HEIGHT), "white")
     draw = ImageDraw.Draw(page)
+    is_fault = False
     for number, line in enumerate(lines):
-        is_fault = line.startswith("fault")
-        ink = (180, 20, 20) if is_fault else _INK
-        draw.text((_LINE, _LINE // 2 + number * _LINE), line, ink, font)
-    top = len(lines) * _LINE + _LINE
+        is_fault = line[0].startswith("fault") or (is_fault and not line[0])
+        ink = _RED if is_fault else _INK
+        for left, part in zip(_COLUMNS, line, strict=True):
+            gap = _LINE // 2 if number else 0
+            draw.text((_LINE + left, _LINE // 2 + gap + number * _LINE), _plain(part), ink, font)
     for number, (title, curves) in enumerate(charts.items()):
         chart = _chart(title, curves)
         column = number % 2
@@ -48,14 +68,21 @@ def drawn_curves(text: str, charts: Mapping[str, Curves]) -> Image.Image:
     return page
 
 
+def _plain(text: str) -> str:
+    """Text in characters that Pillow's font has."""
+    return text.replace("→", "->").replace("×", "x")
+
+
 def _chart(title: str, curves: Curves) -> Image.Image:
     page = Image.new("RGB", (WIDTH, HEIGHT), "white")
     draw = ImageDraw.Draw(page)
     font = _font()
     draw.text((_LEFT, 4), title, _INK, font)
-    values = [value for curve in curves.values() for value in curve if isfinite(value)]
-    if not values:
+    firsts = [curve[0] for curve in curves.values() if curve and isfinite(curve[0])]
+    if not firsts:
         return page
+    most = max(firsts) + _ABOVE * abs(max(firsts))
+    values = [min(v, most) for curve in curves.values() for v in curve if isfinite(v)]
     is_log = min(values) > 0 and max(values) > 20 * min(values)
     low, high = min(values), max(values)
     if is_log:
@@ -82,7 +109,7 @@ def _chart(title: str, curves: Curves) -> Image.Image:
         colour = _COLOURS[number % len(_COLOURS)]
         points = [point(step, value) for step, value in enumerate(curve) if isfinite(value)]
         if len(points) > 1:
-            draw.line(points, fill=colour, width=2)
+            draw.line(points, fill=colour, width=3 if name.endswith("× 1") else 1)
         _legend(draw, number, name, colour)
     return page
 
@@ -93,7 +120,7 @@ def _legend(
     y = _TOP + 4 + number * _LINE
     x = WIDTH - _RIGHT + 8
     draw.line([(x, y + 8), (x + 12, y + 8)], fill=colour, width=2)
-    draw.text((x + 16, y), name, _INK, _font())
+    draw.text((x + 16, y), _plain(name), _INK, _font())
 
 
 def _font() -> ImageFont.FreeTypeFont | ImageFont.ImageFont:

@@ -126,7 +126,13 @@ class Rehearsal:
 
     def image(self) -> Image.Image:
         """The table, and the curves of each experiment that has any."""
-        return drawn_curves(repr(self), self._curves())
+        rows: list[tuple[str, str, str]] = []
+        for outcome in self.outcomes:
+            answer = outcome.answer
+            rows.append((answer.judgement, outcome.question, answer.text))
+            if answer.judgement == "fault":
+                rows.append(("", "", f"{answer.advice}."))
+        return drawn_curves(self.verdict, rows, self._curves())
 
     def save(self, path: str | Path) -> None:
         """Write the picture, as PNG or any other format of its suffix."""

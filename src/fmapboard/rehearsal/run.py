@@ -20,7 +20,10 @@ from fmapboard.printing import progress_bar
 from fmapboard.rehearsal.batches import drawn, first_samples, moved, size_of
 from fmapboard.rehearsal.experiment import Answer, Experiment, not_judged
 from fmapboard.rehearsal.experiments import BFLOAT16, EXPERIMENTS
-from fmapboard.rehearsal.experiments.every_parameter_moves import held_by_others
+from fmapboard.rehearsal.experiments.every_parameter_moves import (
+    EveryParameterMoves,
+    held_by_others,
+)
 from fmapboard.rehearsal.result import Outcome, Rehearsal
 from fmapboard.rehearsal.setup import Setup, parameter_names
 from fmapboard.rehearsal.task import Task, task_of
@@ -193,6 +196,9 @@ def _first_step(setup: Setup) -> Outcome | None:
         raise
     except Exception as error:
         raise_interrupt(error)
+        why = _outcome(EveryParameterMoves(), setup)
+        if why.answer.judgement == "fault":
+            return why
         text = f"one step raises {type(error).__name__}: {first_line(error)}"
         advice = "See what one step of the training loop raises"
         answer = Answer("fault", text, advice=advice)

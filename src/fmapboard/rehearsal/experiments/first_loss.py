@@ -105,7 +105,7 @@ class FirstLoss(Experiment):
 
     def _by_labels(self, setup: Setup, output: Tensor, reading: Reading, loss: float) -> Answer:
         classes = setup.classes()
-        mismatch = _other_labels(setup, output, reading)
+        mismatch = _other_labels(setup, output, reading) or _maximized(setup, reading)
         if mismatch is not None:
             return mismatch
         if reading.losses is not None:
@@ -255,6 +255,18 @@ def _read(output: Tensor, gradient: Tensor) -> Reading:
     if not bool(torch.isfinite(output).all()):
         return Reading()
     return read(output, gradient)
+
+
+def _maximized(setup: Setup, reading: Reading) -> Answer | None:
+    """A fault if the optimizer makes a loss larger that is to become smaller."""
+    groups = setup.make_copy().optimizer.param_groups
+    if reading.losses is None or not all(group.get("maximize", False) for group in groups):
+        return None
+    return fault(
+        f"the optimizer has maximize=True: it makes the {reading.kind} larger",
+        figure=float(reading.losses.mean()),
+        advice="Leave out maximize=True",
+    )
 
 
 def _other_labels(setup: Setup, output: Tensor, reading: Reading) -> Answer | None:

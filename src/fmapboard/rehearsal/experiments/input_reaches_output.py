@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from fmapboard.rehearsal.batches import input_tensors, size_of, with_tensors
 from fmapboard.rehearsal.experiment import Answer, Experiment, fault, fine, not_judged
@@ -25,11 +26,11 @@ class InputReachesOutput(Experiment):
     the same.
 
     A fault: all images have the same output, also after ten steps, and the answer says behind which
-    layer; a network that predicts the next token sees it; attention without positions, for which
-    the order of tokens makes no difference.
+    layer; a network that predicts the next token sees it, or predicts the token that it gets;
+    attention without positions, for which the order of tokens makes no difference.
 
     Not judged: a last layer that starts at zero, as long as ten steps change that. That colours or
-    the order make no difference is text, and is no fault in a network without attention.
+    the order make no difference is reported, and is no fault in a network without attention.
 
     Attributes:
         spread: of outputs over images, as a share of their magnitude, below which they are equal.
@@ -59,7 +60,7 @@ class InputReachesOutput(Experiment):
             return not_judged("no output has one row per image")
         if max(spreads) <= self.spread:
             return self._same_outputs(setup, batch, size)
-        leaking = self._next_token(setup, copy, batch, seen)
+        leaking = _predicts_itself(setup, copy, batch) or self._next_token(setup, copy, batch, seen)
         if leaking is not None:
             return leaking
         return self._order(setup, copy, batch, seen, max(spreads))
@@ -211,6 +212,28 @@ def _spreads(tensors: Sequence[Tensor], size: int) -> list[float]:
 def _is_tokens(tensor: Tensor) -> bool:
     """True for numbers of tokens [N, T]."""
     return tensor.dim() == 2 and not tensor.is_floating_point() and tensor.shape[1] > 2
+
+
+def _predicts_itself(setup: Setup, copy: TrainingCopy, batch: Any) -> Answer | None:
+    """A fault if the label of each token is that token, and the loss is not shifted."""
+    tokens = input_tensors(batch, setup.task)[0]
+    label = setup.task.parts(batch).label
+    if not _is_tokens(tokens) or not isinstance(label, Tensor) or not torch.equal(label, tokens):
+        return None
+    seen = setup.forward(copy, batch, training=False, needs_loss=True)
+    output = seen.outputs[0] if seen.outputs else None
+    if output is None or output.dim() != 3 or output.shape[:2] != tokens.shape or seen.loss is None:
+        return None
+    if int(tokens.max()) >= output.shape[2] or int(tokens.min()) < 0:
+        return None
+    own = float(functional.cross_entropy(output.flatten(0, 1), tokens.flatten()))
+    if abs(own - float(seen.loss)) > 1e-5 * abs(own):
+        return None
+    return fault(
+        "the label of each token is the token itself, which the network gets",
+        figure=own,
+        advice="Shift the labels by one, so that each token predicts the next one",
+    )
 
 
 def _predicts_next(tokens: Tensor, label: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
+from statistics import fmean, stdev
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -12,10 +13,15 @@ from torch import Tensor
 from torch.nn import functional
 
 from fmapboard.model.tensors import tensors
+from fmapboard.rehearsal.batches import with_tensors
 from fmapboard.rehearsal.experiment import Answer, Experiment, fault, fine, not_judged
 from fmapboard.rehearsal.setup import Call, Setup
+from fmapboard.rehearsal.training_copy import TrainingCopy
 
+_MANY = 64
+"""Labels; with fewer, nothing is judged."""
 _MOST_FEATURES = 1024
+_MOST_EPOCHS = 30
 _SIDE = 8
 """Images are averaged to this many px per side."""
 _WORDS = 512
@@ -42,23 +48,25 @@ class _Agreement(NamedTuple):
 class LabelsFitImages(Experiment):
     """A linear model, and if that does not, the network, learn some batches and predict the others.
 
-    It costs one forward pass of each batch that was drawn, and up to 150 steps if the linear models
+    It costs one forward pass of each batch that was drawn, and up to 240 steps if the linear models
     predict nothing. The linear models see the images at 8 × 8 px, counts of tokens, or what the
     last layer of the network gets.
 
-    A fault: the network has learnt nine of ten labels by heart, and predicts those of other batches
-    no better than by guessing, though there are enough of them to show a tenth of what was learnt:
-    labels were shuffled, or belong to other images.
+    A fault: the network has learnt some batches by heart, and of the others, the loss is the same
+    if their labels are exchanged: labels were shuffled, or belong to other images. Or all labels
+    are the same.
 
     Not judged: one batch alone, fewer than 64 labels, labels that are neither classes nor numbers.
 
     Attributes:
         certain: standard deviations above guessing, from which labels belong to images.
-        learnt: share of the labels that the network must have learnt by heart.
+        learnt: share of the first loss at which batches are learnt by heart.
+        gain: share by which exchanged labels raise the loss, above which they may belong to images.
     """
 
     certain: float = 4.0
-    learnt: float = 0.9
+    learnt: float = 0.35
+    gain: float = 0.08
     kind: ClassVar[str] = "labels_fit_images"
     question: ClassVar[str] = "Do labels belong to images?"
     bound: ClassVar[str] = "better than guessing on other batches"
@@ -67,11 +75,18 @@ class LabelsFitImages(Experiment):
         """See `Experiment.run`."""
         if len(setup.batches) < 2:
             return not_judged("it takes several batches: pass the loader in place of one batch")
+        classes = setup.classes()
+        if classes is not None and len(classes) >= _MANY and len(set(classes.tolist())) == 1:
+            return fault(
+                f"all {len(classes)} labels are {int(classes[0])}",
+                figure=1.0,
+                advice="Look at how labels are read, and at the order of the data: shuffle it",
+            )
         targets = _targets(setup)
         if targets is None:
             return not_judged("the labels are neither classes nor numbers per image")
-        if len(targets) < 64:
-            return not_judged(f"there are {len(targets)} labels, and it takes 64")
+        if len(targets) < _MANY:
+            return not_judged(f"there are {len(targets)} labels, and it takes {_MANY}")
         best: _Agreement | None = None
         for features in _features(setup, len(targets)):
             found = _linear(features, targets)
@@ -84,77 +99,80 @@ class LabelsFitImages(Experiment):
         return self._by_network(setup, best)
 
     def _by_network(self, setup: Setup, linear: _Agreement | None) -> Answer:
-        classes = setup.classes()
         text = "linear models predict nothing" if linear is None else _in_words(linear)
-        if classes is None:
-            return not_judged(f"linear models do not tell: {text}")
         known = (len(setup.batches) + 1) // 2
         copy = setup.make_copy()
-        curve: list[float] = []
-        learnt = 0.0
         batches = setup.batches[:known]
-        for _ in range(30):
+        curve: list[float] = []
+        for _ in range(_MOST_EPOCHS):
             if setup.remaining() <= setup.step_seconds * known:
                 return not_judged(f"no time to train on {known} batches; linear models: {text}")
             curve += copy.train(batches, setup.task, known)
-            right = self._right(setup, copy, batches)
-            if right is None:
-                return not_judged("the output has not one row of classes per image")
-            learnt = float(right.mean())
-            if learnt >= self.learnt:
+            if fmean(curve[-known:]) <= self.learnt * curve[0]:
                 break
         curves = {f"{known} batches": tuple(curve)}
-        if learnt < self.learnt:
-            return not_judged(
-                f"{learnt:.0%} of the labels of {known} batches are learnt, too few to tell",
-                learnt,
-                curves,
-            )
+        learnt = f"loss of {known} batches {curve[0]:.3g} → {fmean(curve[-known:]):.3g}"
+        if not 0 < fmean(curve[-known:]) <= self.learnt * curve[0]:
+            return not_judged(f"{learnt}: not learnt by heart", None, curves)
         return self._held_out(setup, copy, known, learnt, curves)
 
     def _held_out(
         self,
         setup: Setup,
-        copy: Any,
+        copy: TrainingCopy,
         known: int,
-        learnt: float,
+        learnt: str,
         curves: dict[str, tuple[float, ...]],
     ) -> Answer:
-        right = self._right(setup, copy, setup.batches[known:])
-        classes = setup.classes()
-        if right is None or classes is None:
-            return not_judged("the output has not one row of classes per image")
-        others = classes[-len(right) :]
-        chance = float(others.bincount().max() / len(others))
-        share = float(right.mean())
-        deviation = sqrt(max(chance * (1 - chance), 1e-4) / len(right))
-        found = _Agreement(share, chance, (share - chance) / deviation, len(right))
-        text = f"{learnt:.0%} of {known} batches are learnt; others: {_in_words(found)}"
-        shows = 0.25 * (1 - chance) / deviation
-        if found.deviations >= self.certain:
-            return fine(text, share, curves)
-        if shows < self.certain or found.deviations > 2:
-            return not_judged(f"{text}: too few images to tell", share, curves)
+        own: list[float] = []
+        exchanged: list[float] = []
+        for batch in setup.batches[known:]:
+            pair = _with_exchanged_labels(setup, copy, batch)
+            if pair is not None:
+                own.append(pair[0])
+                exchanged.append(pair[1])
+        if len(own) < 2:
+            return not_judged(f"{learnt}; labels of the other batches are all alike", None, curves)
+        gains = [1 - loss / other for loss, other in zip(own, exchanged, strict=True)]
+        gain = fmean(gains)
+        error = max(stdev(gains) / sqrt(len(gains)), 1e-6)
+        text = (
+            f"{learnt}; that of {len(own)} others is {fmean(own):.3g}, and {fmean(exchanged):.3g} "
+            "with exchanged labels"
+        )
+        if gain / error >= self.certain:
+            return fine(text, gain, curves)
+        if gain > self.gain or gain / error > 2.5:
+            return not_judged(f"{text}: too little to tell", gain, curves)
         return fault(
-            text,
-            figure=share,
-            advice="Labels do not belong to their images: look at what shuffles, sorts or indexes "
+            f"labels do not belong to images: {text}",
+            figure=gain,
+            advice="Look at what shuffles, sorts or indexes "
             "only one of the two, and at a few pairs",
             curves=curves,
         )
 
-    def _right(self, setup: Setup, copy: Any, batches: Sequence[Any]) -> Tensor | None:
-        """1 for each image of batches whose label is predicted in the network's own modes, [N]."""
-        found = []
-        for batch in batches:
-            label = setup.task.parts(batch).label
-            outputs = setup.forward(copy, batch).outputs
-            if not outputs or outputs[0].dim() != 2 or len(outputs[0]) != len(label):
-                return None
-            output = outputs[0]
-            predicted = output.argmax(1) if output.shape[1] > 1 else (output[:, 0] > 0).long()
-            found.append((predicted == label.reshape(-1)).double())
-        return torch.cat(found).cpu()
+
+def _with_exchanged_labels(
+    setup: Setup, copy: TrainingCopy, batch: Any
+) -> tuple[float, float] | None:
+    """The loss of a batch, and its mean with labels of other images; None if labels are alike."""
+    label = setup.task.parts(batch).label
+    if not isinstance(label, Tensor) or len(label) < 3:
+        return None
+    rolled = [label.roll(shift, 0) for shift in (1, len(label) // 3, len(label) // 2)]
+    differs = (rolled[0] != label).reshape(len(label), -1).any(1)
+    if float(differs.double().mean()) < 0.3:
+        return None
+    losses = []
+    for given in (label, *rolled):
+        changed = with_tensors(batch, {id(label): given})
+        loss = setup.forward(copy, changed, needs_loss=True).loss
+        losses.append(float("nan") if loss is None else float(loss))
+    own, *others = losses
+    if not own > 0 or not all(other > 0 for other in others):
+        return None
+    return own, fmean(others)
 
 
 def _in_words(found: _Agreement) -> str:
@@ -169,9 +187,14 @@ def _targets(setup: Setup) -> Tensor | None:
             return None
         return functional.one_hot(classes).double()
     labels = setup.labels()
-    if labels is None or not labels.is_floating_point() or labels.dim() > 2:
+    if labels is None or labels.is_complex():
         return None
-    values = labels.detach().double().reshape(len(labels), -1).cpu()[:, :16]
+    if not labels.is_floating_point() and labels.dim() < 3:
+        return None  # tokens
+    values = labels.detach().double().cpu()
+    if values.dim() > 2:
+        values = functional.adaptive_avg_pool1d(values.flatten(1)[:, None], 16)
+    values = values.reshape(len(labels), -1)[:, :16]
     return (values - values.mean(0)) / values.std(0).clamp(min=1e-12)
 
 
