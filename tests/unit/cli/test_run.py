@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from fmapboard.cli.commands.run import _when_imported
 from fmapboard.cli.main import run
 
 ENDS = {
@@ -117,3 +119,15 @@ def test_warnings_of_fmapboard_stay_out_of_the_scripts_log(tmp_path: Path) -> No
     )  # fmt: skip
     assert done.stdout == "WARNING:root:its own\n"
     assert done.stderr.splitlines()[0] == "fmapboard: ours"
+
+
+def test_two_tools_may_wait_for_one_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "waited_for.py").write_text("value = 3")
+    monkeypatch.syspath_prepend(tmp_path)
+    seen = []
+    for tool in ("first", "second"):
+        _when_imported("waited_for", lambda module, tool=tool: seen.append((tool, module.value)))
+    module = importlib.import_module("waited_for")
+    monkeypatch.delitem(sys.modules, "waited_for")
+    assert seen == [("first", 3), ("second", 3)]
+    assert "exec_module" not in vars(module.__spec__.loader)

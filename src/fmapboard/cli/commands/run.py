@@ -277,10 +277,14 @@ class _Finder(MetaPathFinder):
         if spec is None or spec.loader is None:
             return spec
         loader: Any = spec.loader
+        before = vars(loader).get("exec_module")  # of another tool that waits for the module
         execute = loader.exec_module
 
         def exec_module(module: ModuleType) -> None:
-            del loader.exec_module
+            if before is None:
+                del loader.exec_module
+            else:
+                loader.exec_module = before
             execute(module)
             self._function(module)
 
