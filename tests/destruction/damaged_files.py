@@ -17,7 +17,7 @@ from typing import Any
 from attempts import Tried, in_process, judged
 from google.protobuf.message import DecodeError
 from hostile_folders import png_bomb
-from tab_client import Tab, open_tab
+from tab_client import Tab, open_alone, open_tab
 from tensorboard.compat.proto import event_pb2, summary_pb2
 
 from fmapboard.cli import main
@@ -84,6 +84,8 @@ def read_in_every_way(log: Path, out: Path) -> None:
         print(f"TensorBoard: {type(error).__name__}: {error}"[:200].encode("ascii", "replace"))
     else:
         wrong += wrong_answers(tab) if tab is not None else []
+    print("== standalone")
+    wrong += wrong_answers(open_alone(log))
     if wrong:
         print("; ".join(wrong)[:2000], file=sys.stderr)
         sys.exit(1)

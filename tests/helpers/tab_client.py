@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from tab_answers import expanded, facts_and_parts, layers_at
-from tensorboard.backend import application
+from tensorboard.backend.application import TensorBoardWSGI
 from tensorboard.backend.event_processing.data_provider import MultiplexerDataProvider
 from tensorboard.backend.event_processing.plugin_event_multiplexer import EventMultiplexer
 from tensorboard.plugins.base_plugin import TBContext
 from werkzeug.test import Client, TestResponse
 
+from fmapboard.plugin.followed import FollowedRuns
 from fmapboard.plugin.plugin import FeatureMapsPlugin
+from fmapboard.plugin.standalone import application, data_apps
 
 ROUTES = "/data/plugin/feature_maps/"
 
@@ -72,5 +74,20 @@ def open_tab(logdir: Path, kept: int = 50, given: str = "") -> Tab:
         data_provider=provider, multiplexer=multiplexer, logdir=given or str(logdir),
         plugin_name_to_instance={},
     )  # fmt: skip
-    app = application.TensorBoardWSGI([FeatureMapsPlugin(context)], data_provider=provider)
+    app = TensorBoardWSGI([FeatureMapsPlugin(context)], data_provider=provider)
+    return Tab(Client(app), provider)
+
+
+def open_alone(logdir: Path) -> Tab:
+    """The tab without TensorBoard, under the same addresses."""
+    provider = FollowedRuns(logdir)
+    while provider.look():
+        pass
+    apps = data_apps(provider, str(logdir))
+    answers = application(lambda: apps)
+
+    def app(environ: dict[str, Any], start_response: Any) -> Any:
+        environ["PATH_INFO"] = environ["PATH_INFO"].removeprefix(ROUTES.rstrip("/"))
+        return answers(environ, start_response)
+
     return Tab(Client(app), provider)

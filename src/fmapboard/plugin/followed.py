@@ -44,6 +44,7 @@ class FollowedRuns(Files):
         self._say = say
         self._said: set[str] = set()
         self._behind: set[str] = set()
+        self._inside: dict[str, tuple[int, int]] = {}
         self._ends = LogEnds([("", self._root)])
         self._asked = threading.Event()
         self._looked = threading.Event()
@@ -125,7 +126,17 @@ class FollowedRuns(Files):
 
     def _open(self, path: str) -> BinaryIO:
         """Open an event file, unless it leads out of the directory."""
-        real = os.path.realpath(path)
-        if not is_inside(real, self._root):
-            raise outside(path)
-        return open(real, "rb")
+        opened = open(path, "rb")  # noqa: SIM115  # the caller closes it
+        place = _place(os.fstat(opened.fileno()))
+        if self._inside.get(path) != place:  # not the file that was seen to be inside
+            real = os.path.realpath(path)
+            if not is_inside(real, self._root) or _place(os.stat(real)) != place:
+                opened.close()
+                raise outside(path)
+            self._inside[path] = place
+        return opened
+
+
+def _place(status: os.stat_result) -> tuple[int, int]:
+    """What tells a file from all others."""
+    return status.st_dev, status.st_ino

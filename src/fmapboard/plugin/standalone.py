@@ -12,19 +12,21 @@ import ipaddress
 import re
 import socket
 import threading
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from werkzeug import Request
 from werkzeug.serving import WSGIRequestHandler, make_server
 
-from fmapboard.plugin.answers import Missing
+from fmapboard.plugin.answers import Answer, Missing
 from fmapboard.plugin.apps import data_app, file_app, guarded, refused
-from fmapboard.plugin.followed import FollowedRuns
 from fmapboard.plugin.front_end import static_files
-from fmapboard.plugin.routes.by_name import ROUTES, Runs, runs
 from fmapboard.runs.provider import Provider
+
+if TYPE_CHECKING:
+    from fmapboard.plugin.followed import FollowedRuns
 
 LOOPBACK = "127.0.0.1"
 _TIMEOUT = 60
@@ -70,42 +72,61 @@ def serve(listening: socket.socket, logdir: Path, hosts: Collection[str] = ()) -
         logdir: the directory.
         hosts: names of this machine that a browser may use, besides ``localhost``.
     """
-    provider = FollowedRuns(logdir)
-    threading.Thread(target=provider.follow, name="fmapboard-follow", daemon=True).start()
+
+    def load() -> Mapping[str, Any]:
+        from fmapboard.plugin.followed import FollowedRuns
+
+        provider = FollowedRuns(logdir)
+        threading.Thread(target=provider.follow, name="fmapboard-follow", daemon=True).start()
+        return data_apps(provider, str(logdir))
+
     address, port = listening.getsockname()
-    server = make_server(
-        address,
-        port,
-        application(provider, str(logdir), hosts),
-        threaded=True,
-        request_handler=_Silent,
-        fd=listening.fileno(),
-    )
-    try:
+    # The page is there at once: what its first questions need is imported meanwhile.
+    with ThreadPoolExecutor(1, "fmapboard-load") as loader:
+        loading = loader.submit(load)
+        server = make_server(
+            address,
+            port,
+            application(loading.result, hosts),
+            threaded=True,
+            request_handler=_Silent,
+            fd=listening.fileno(),
+        )
         server.serve_forever()
-    finally:
-        provider.close()
 
 
-def application(provider: FollowedRuns, logdir: str, hosts: Collection[str] = ()) -> Any:
-    """The WSGI application: the page, the front end's files and the routes.
-
-    Only what is listed here is answered, and a run only by its name, so no path of a request
-    reaches the file system. A page of another site reaches loopback by a name of its own that leads
-    there; so a request is refused unless it names ``localhost``, an IP address or one of the hosts.
+def data_apps(provider: FollowedRuns, logdir: str) -> dict[str, Any]:
+    """Path -> WSGI application of each data route.
 
     Args:
         provider: of the runs.
         logdir: the directory, as given.
-        hosts: see `serve`.
     """
+    from fmapboard.plugin.routes.by_name import ROUTES, runs
 
-    def all_runs(provider: Provider) -> Runs:
+    def all_runs(provider: Provider) -> Answer:
         return runs(provider, [logdir], keeps_all=True)
 
+    def asked(environ: Any) -> FollowedRuns:
+        provider.ask()
+        return provider
+
+    routes = {**ROUTES, "runs": all_runs}
+    return {f"/data/{name}": data_app(route, asked) for name, route in routes.items()}
+
+
+def application(data: Callable[[], Mapping[str, Any]], hosts: Collection[str] = ()) -> Any:
+    """The WSGI application: the page, the front end's files and the routes.
+
+    Only what is listed is answered, and a run only by its name, so no path of a request reaches the
+    file system. A page of another site reaches loopback by a name of its own that leads there; so a
+    request is refused unless it names ``localhost``, an IP address or one of the hosts.
+
+    Args:
+        data: returns the data routes by path; it may wait for them.
+        hosts: see `serve`.
+    """
     apps = {}
-    for name, route in {**ROUTES, "runs": all_runs}.items():
-        apps[f"/data/{name}"] = data_app(route, lambda environ: provider)
     for path, (content, kind) in static_files().items():
         apps[path] = file_app(content, kind)
     apps["/start.js"] = file_app(_START, "text/javascript")
@@ -117,10 +138,10 @@ def application(provider: FollowedRuns, logdir: str, hosts: Collection[str] = ()
         if not is_allowed(host, known):
             why = f"host {host!r} is refused; fmapboard serve --allow-host NAME allows it"
             return refused(request, 403, why)
-        app = apps.get(request.path)
+        listed = data() if request.path.startswith("/data/") else apps
+        app = listed.get(request.path)
         if app is None:
             raise Missing("there is no such page")
-        provider.ask()
         return app  # which is called in place of a response
 
     return guarded(answer)

@@ -157,6 +157,23 @@ class Provider(Protocol):
         """Have `points` return these logged steps of a run even if they were dropped."""
 
 
+class _Histogram(NamedTuple):
+    """A histogram, read when its numbers are asked for: a chart shows a few of many steps."""
+
+    log: EventLog
+    datum: Datum
+
+    @property
+    def step(self) -> int:
+        """Number of the step."""
+        return self.datum.step
+
+    @property
+    def numpy(self) -> Any:
+        """See `Provider.histograms`; None if it cannot be read."""
+        return self.log.array(self.datum)
+
+
 class Files:
     """A provider over event files.
 
@@ -211,12 +228,7 @@ class Files:
         """See `Provider`."""
         found: dict[str, list[Any]] = {}
         for tag, data in self._data(HISTOGRAMS, run, tags).items():
-            points = []
-            for datum in data:
-                array = self._logs[run].array(datum)
-                point = SimpleNamespace(step=datum.step, numpy=array)
-                points.append(point)
-            found[tag] = points
+            found[tag] = [_Histogram(self._logs[run], datum) for datum in data]
         return found
 
     def blobs(self, requested: Sequence[Blob], *, keep: bool = True) -> list[bytes | None]:

@@ -12,12 +12,13 @@ from urllib.parse import urlencode
 import pytest
 from event_files import write
 from standalone_servers import Standalone, standalone
-from tab_client import Tab, open_tab
+from tab_client import ROUTES as ROUTES_OF_TAB
+from tab_client import Tab, open_alone, open_tab
 from werkzeug.test import Client
 
 from fmapboard.plugin.followed import FollowedRuns
 from fmapboard.plugin.routes.by_name import ROUTES
-from fmapboard.plugin.standalone import application, is_allowed
+from fmapboard.plugin.standalone import application, data_apps, is_allowed
 
 FORMAT_1 = Path(__file__).parents[2] / "golden" / "format_1"
 RUNS = ("images", "sequences", "training")
@@ -67,25 +68,24 @@ def client_of(logdir: Path, *hosts: str) -> Client:
     provider = FollowedRuns(logdir)
     while provider.look():
         pass
-    return Client(application(provider, str(logdir), hosts))
+    return Client(application(lambda: data_apps(provider, str(logdir)), hosts))
 
 
 LOCAL = {"Host": "localhost"}
 
 
 def test_every_route_answers_as_in_tensorboard(tab: Tab) -> None:
-    client = client_of(FORMAT_1)
+    alone = open_alone(FORMAT_1)
     answered = set()
     for run in RUNS:
         for path in paths(tab, run):
-            ours = client.get(f"/{path}", headers=LOCAL)
-            theirs = tab.client.get(f"/data/plugin/feature_maps/{path}")
+            ours = alone.client.get(f"{ROUTES_OF_TAB}{path}")
+            theirs = tab.client.get(f"{ROUTES_OF_TAB}{path}")
             assert (ours.status_code, ours.data) == (theirs.status_code, theirs.data), path
             if ours.status_code == 200:
                 answered.add(path.removeprefix("data/").partition("?")[0])
     assert answered == set(ROUTES) - {"runs"}
-    ours, theirs = client.get("/data/runs", headers=LOCAL).json, tab.ask("data/runs")
-    assert ours is not None
+    ours, theirs = alone.ask("data/runs"), tab.ask("data/runs")
     assert ours["runs"] == theirs["runs"]
     assert (ours["keeps_all"], theirs["keeps_all"]) == (True, False)
 
@@ -97,12 +97,12 @@ from werkzeug.test import Client
 from fmapboard.cli import main
 from fmapboard.cli.commands import serve
 from fmapboard.plugin.followed import FollowedRuns
-from fmapboard.plugin.standalone import application
+from fmapboard.plugin.standalone import application, data_apps
 
 provider = FollowedRuns(Path(sys.argv[1]))
 while provider.look():
     pass
-client = Client(application(provider, "runs"))
+client = Client(application(lambda: data_apps(provider, "runs")))
 host = {"Host": "localhost"}
 statuses = [client.get(path, headers=host).status_code for path in json.load(sys.stdin)]
 imported = [name for name in sys.modules if name.startswith(("tensorboard", "torch"))]

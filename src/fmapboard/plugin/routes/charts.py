@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -128,21 +128,21 @@ def _histograms(
     found = provider.histograms(run, [prefix + tag for tag in requested])
     charts = {}
     for tag in requested:
-        series = found.get(prefix + tag, ())
-        data = [datum for datum in series if _is_histogram(datum.numpy)]
-        if not data:
-            continue
-        charts[tag] = chart = HistogramChart(steps=[], edges=[], counts=[])
-        for datum in _evenly_spaced(data):
+        chart = HistogramChart(steps=[], edges=[], counts=[])
+        for datum in _evenly_spaced(found.get(prefix + tag, ())):
             rows = datum.numpy  # [K, 3]
+            if not _is_histogram(rows):
+                continue
             edges = [*rows[:, 0], rows[-1, 1]]
             chart.steps.append(datum.step)
             chart.edges.append(_short(edges))
             chart.counts.append(_short(rows[:, 2]))
+        if chart.steps:
+            charts[tag] = chart
     return charts
 
 
-def _evenly_spaced(data: list[Any]) -> list[Any]:
+def _evenly_spaced(data: Sequence[Any]) -> Sequence[Any]:
     """At most `_MAX_HISTOGRAMS` data points, the first and the last among them."""
     if len(data) <= _MAX_HISTOGRAMS:
         return data
