@@ -226,9 +226,9 @@ class ActivationCollector(CaptureListener):
             tensor = first_tensor(value)
             if tensor is None:
                 return
-            if not is_observable(tensor):
-                why = why_unread(tensor)
-                if side == "output" and why is not None:
+            why = why_unread(tensor)
+            if why is not None:
+                if side == "output":
                     self.unread[layer_call.label] = why
                 return
             router = layer_call.part

@@ -102,18 +102,22 @@ class _Guarded:
 
     An interrupt may have come at any point, also while a block was being left: what that has not
     restored is restored here.
+
+    Attributes:
+        about: the name under which errors are reported.
+        guard: reports them.
     """
 
-    __slots__ = ("_about", "_begun", "_blocks", "_guard", "_had_grad", "_stopwatch")
-
-    def __init__(self, about: str, guard: Guard) -> None:
-        self._about = about
-        self._guard = guard
+    # No __init__: a logged step has more than one of these per watched tensor, and the guard that
+    # makes them sets both attributes faster.
+    __slots__ = ("_begun", "_blocks", "_had_grad", "_stopwatch", "about", "guard")
+    about: str
+    guard: Guard
 
     def __enter__(self) -> None:
         self._blocks = len(blocks.open)
         self._had_grad = torch.is_grad_enabled()
-        self._stopwatch = self._guard.stopwatch
+        self._stopwatch = self.guard.stopwatch
         self._begun = None if self._stopwatch.is_running else time.perf_counter()
         self._stopwatch.is_running = True
 
@@ -129,7 +133,7 @@ class _Guarded:
             if interrupt is not None:
                 raise interrupt
             assert isinstance(error, Exception)  # anything else is an interrupt
-            self._guard.failed(self._about, error)
+            self.guard.failed(self.about, error)
             return True
         finally:
             if self._begun is not None:
@@ -165,7 +169,10 @@ class Guard:
 
     def __call__(self, about: str) -> _Guarded:
         """A context manager that guards a block under a name: a layer's label, or the task."""
-        return _Guarded(about, self)
+        guarded = _Guarded()
+        guarded.about = about
+        guarded.guard = self
+        return guarded
 
     @property
     def has_failed(self) -> bool:

@@ -86,31 +86,40 @@ def read_kernels(
     """
     found: list[PendingKernels] = []
     for position, (name, module) in enumerate(layers.items()):
-        gathered = _gathered(module)
-        with guarded(f"kernels of {name}"):
-            kernels = _kernels(name, position, module, gathered, most)
+        weight: Tensor | None = module._parameters.get("weight")
+        if weight is not None and type(weight) not in PLAIN:
+            weight = _gathered(module, weight)
+        try:
+            kernels = _kernels(name, position, module, weight, most)
+        except Exception:  # raised again, inside a block that reports it for this layer
+            with guarded(f"kernels of {name}"):
+                raise
+        else:
             if kernels is not None:
                 found.append(kernels)
-    with guarded("kernels"):
-        return _copied(found)
-    return ()
+    return _copied(found)
 
 
-def _gathered(module: nn.Module) -> Tensor | None:
-    """The whole weight of a convolution whose own weight is sharded; None for other modules."""
-    weight = module._parameters.get("weight")
-    if weight is None or type(weight) in PLAIN or not is_dtensor(weight):
-        return None
-    if kernel_shape(module) is None:
-        return None
+def _gathered(module: nn.Module, weight: Tensor) -> Tensor:
+    """The weight of a module; the whole of it if it is a convolution's and sharded."""
+    if not is_dtensor(weight) or kernel_shape(module) is None:
+        return weight
     with torch.no_grad():
         return whole(weight.detach())
 
 
 def _kernels(
-    name: str, position: int, module: nn.Module, gathered: Tensor | None, most: int | None
+    name: str, position: int, module: nn.Module, weight: Tensor | None, most: int | None
 ) -> PendingKernels | None:
-    """The part of a convolution's weight that is drawn, not copied yet; None for other modules."""
+    """The part of a convolution's weight that is drawn, not copied yet; None for other modules.
+
+    Args:
+        name: of the layer.
+        position: among the layers.
+        module: the layer.
+        weight: its weight, whole; None if it is no parameter of the module.
+        most: see ``read_kernels``.
+    """
     known = _known.get(module)
     own = module._parameters.get("weight")
     if known is None or (own is not None and tuple(own.shape) != known[0]):
@@ -121,7 +130,8 @@ def _kernels(
         _known[module] = known
     shape, groups = known
     with torch.no_grad():
-        weight = _own_weight(module) if gathered is None else gathered
+        if weight is None:
+            weight = _computed_weight(module)
         if not isinstance(weight, Tensor) or weight.is_complex():
             return None
         is_plain = type(weight) in PLAIN
@@ -146,11 +156,8 @@ def _kernels(
     return PendingKernels(layer_call, kept, inputs, groups)
 
 
-def _own_weight(module: nn.Module) -> Any:
-    """The weight of a module; computed on a twin if it is parametrized: buffers may change."""
-    weight = module._parameters.get("weight")
-    if weight is not None:
-        return weight
+def _computed_weight(module: nn.Module) -> Any:
+    """The weight of a parametrized module, computed on a twin: buffers may change."""
     twin = Twin(module)
     with own_pass(twin, training=False):
         return twin.module.weight

@@ -58,12 +58,13 @@ def install_hooks(
             then has the gradient that reaches the layer. Else before all others, unless the layer
             is in a `recorded_last` block.
     """
+    some_are_last = bool(_recorded_last)
     for name, module in layers.items():
         hook = LayerHook(record, call, name, side)
         if side == "input":
             module.register_forward_pre_hook(hook, with_kwargs=True)
             continue
-        last = is_last or is_recorded_last(module)
+        last = is_last or (some_are_last and is_recorded_last(module))
         module.register_forward_hook(hook, prepend=not last, with_kwargs=True)
         if not last:
             continue

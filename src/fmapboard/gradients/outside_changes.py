@@ -109,9 +109,9 @@ class OutsideChanges:
         """
         self.forget()
         self.is_marked = is_marked
-        plain = [name for name, p in parameters.items() if type(p) in PLAIN and not p.is_meta]
+        plain = [own for own in parameters.items() if type(own[1]) in PLAIN and not own[1].is_meta]
         step = ceil_div(len(plain), MOST_PARAMETERS) or 1
-        chosen = {name: parameters[name] for name in plain[::step]}
+        chosen = dict(plain[::step])
         first = next(iter(chosen.values()), None)
         if first is not None:
             with aside(first.device.type):

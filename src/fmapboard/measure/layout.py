@@ -173,7 +173,10 @@ def axes_of(
 
 def as_maps(tensor: Tensor, axes: Axes, sequences: Sequences = Sequences()) -> MapsView:
     """Convert a layer's input or output to maps; by default tokens are not drawn."""
-    maps, note = _real(tensor.detach())
+    maps = tensor.detach()
+    note = ""
+    if maps.dtype not in _FLOAT_DTYPES:
+        maps, note = _real(maps)
     if axes.batch is None:
         maps = maps.reshape(1, -1) if maps.dim() == 0 else maps.unsqueeze(0)
     elif (axes.batch, axes.channels) != (0, 1):
@@ -219,8 +222,6 @@ def _patches(maps: Tensor, grid: TokenGrid) -> Tensor:
 
 def _real(tensor: Tensor) -> tuple[Tensor, str]:
     """The tensor in a dtype that can be measured, and a note if that took more than a cast."""
-    if tensor.dtype in _FLOAT_DTYPES:
-        return tensor, ""
     if tensor.dtype in HALVES and not tensor.is_cpu:
         return tensor, ""
     note = ""

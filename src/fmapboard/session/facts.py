@@ -191,11 +191,10 @@ class _Seen:
         """The parameters of optimizers that stepped which had no gradient at any step."""
         return tuple(name for name, is_none in self.has_none.items() if is_none)
 
-    @property
-    def idle_group(self) -> tuple[str, ...]:
+    def idle_group(self, no_gradient: Iterable[str]) -> tuple[str, ...]:
         """The parameters of groups, of several of an optimizer, in which none had a gradient."""
         found = list[str]()
-        none = set(self.no_gradient)
+        none = set(no_gradient)
         for groups in self.groups.values():
             for _, names in groups:
                 if len(groups) > 1 and none.issuperset(names):
@@ -424,11 +423,12 @@ class FactRecorder:
     ) -> TrainingFacts:
         """The facts with those of a step in which an optimizer has updated the weights."""
         seen = self._seen
+        no_gradient = seen.no_gradient
         facts = replace(
             facts,
             not_in_optimizer=self._not_held(trainable, chosen_pass),
-            no_gradient=seen.no_gradient,
-            idle_group=seen.idle_group,
+            no_gradient=no_gradient,
+            idle_group=seen.idle_group(no_gradient),
             optimizers=tuple(dict.fromkeys(seen.optimizers.values())),
             new_optimizers=tuple(dict.fromkeys(seen.new_optimizers)),
             weight_decays=_range(seen.weight_decays.values()),
@@ -501,7 +501,7 @@ class FactRecorder:
                 is_none = seen.has_none.get(name, True)
             seen.has_none[name] = is_none
         seen.add_groups(optimizer, names)
-        if _begins(optimizer) and self._begun.get(optimizer) is None:
+        if not optimizer.state and _begins(optimizer) and self._begun.get(optimizer) is None:
             self._begun[optimizer] = True
             seen.new_optimizers.append(type(optimizer).__name__)
 
@@ -556,9 +556,7 @@ def _counted_batches(norms: Mapping[str, _BatchNorm]) -> dict[str, int]:
 
 
 def _begins(optimizer: Optimizer) -> bool:
-    """True if an optimizer with a momentum or averages has none yet."""
-    if optimizer.state:
-        return False
+    """True if an optimizer that has no state yet will have a momentum or averages."""
     groups = optimizer.param_groups
     return any(group.get("momentum") or not _AVERAGES.isdisjoint(group) for group in groups)
 

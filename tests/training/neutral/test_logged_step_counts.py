@@ -125,6 +125,16 @@ def test_a_logged_step_of_a_resnet_18_takes_at_most_3600_calls(tmp_path: Path) -
 
 
 @pytest.mark.usefixtures("_one_thread")
+def test_nothing_of_what_transformers_need_runs_in_a_step_of_a_network_without_blocks(
+    tmp_path: Path,
+) -> None:
+    found = counted(small(), torch.rand(4, 3, 24, 24), tmp_path)
+    of_transformers = ("attention", "texts", "head_rows", "experts", "kept_tokens", "token_grids")
+    assert "capture/collector.py" in found.calls
+    assert [name for name in found.calls if Path(name).stem in of_transformers] == []
+
+
+@pytest.mark.usefixtures("_one_thread")
 def test_a_logged_step_is_handed_from_package_to_package_at_most_230_times_per_thread(
     tmp_path: Path,
 ) -> None:
