@@ -97,6 +97,7 @@ CONTENTS = {
             "reading_the_pictures",
             "checks",
             "why",
+            "prove",
             "agents",
             "check_command",
             "troubleshooting",

@@ -23,6 +23,7 @@ from fmapboard.errors import ConfigurationError, FmapboardError, WarnOnce
 from fmapboard.gradients.loss_scale import check_scaler
 from fmapboard.gradients.optimizer_hook import StepHook
 from fmapboard.gradients.optimizers import unwrapped
+from fmapboard.health.verdict import Verdict
 from fmapboard.interrupts import WeakTable, is_ended_by_exception, raise_interrupt
 from fmapboard.model.distributed import is_sharded, rank
 from fmapboard.model.given import check_model, check_not_inference
@@ -148,7 +149,111 @@ def check_writer_is_free(writer: object, name: str | None) -> None:
         )
 
 
-class FeatureMapLogger:
+class RunSoFar:
+    """Reports the run that a logger logs, and tries out what takes its fault away.
+
+    Args:
+        run: the run.
+        scaler: the GradScaler of the training; None for none.
+        seconds: how long ``prove`` may take; 0 if it was not asked for.
+    """
+
+    def __init__(self, run: Run, scaler: Any, seconds: float) -> None:
+        self._run = run
+        self._scaler = scaler
+        self._prove_seconds = seconds
+
+    def prove(self) -> Verdict | None:
+        """Train copies of the network without the cause of its fault, and return the verdict.
+
+        Two copies begin as the training began, and are trained on the batches of the last logged
+        steps for 50 steps each: one as it is, one without the cause. Where the loss falls clearly
+        further, the cause is proven, else refuted, and no longer the first one of the verdict. It
+        blocks the training thread for as many seconds as ``prove=`` of ``watch`` allows at most,
+        and leaves the training bitwise as it was. ``close`` does it too.
+
+        Returns:
+            The verdict on the run so far, whose ``lines()`` are those of ``fmapboard why``; None
+            before the first logged step, and on ranks other than 0.
+
+        Raises:
+            ConfigurationError: ``watch`` was not told to keep batches (``prove=True``).
+        """
+        from fmapboard.rehearsal.prove import Experiments
+
+        run = self._run
+        kept = run.session.kept
+        if kept is None:
+            raise ConfigurationError(
+                "board.prove() needs the batches of logged steps: watch(..., prove=True)"
+            )
+        run.flush()
+        verdict = run.pipeline.verdict
+        if verdict is None or not run.writes:
+            return None
+        run.pause()
+        try:
+            experiments = Experiments(kept.model, kept, self._scaler, self._prove_seconds)
+            proofs = experiments.prove(verdict.findings)
+            if proofs:
+                run.pipeline.prove(proofs)
+        except Exception as error:
+            raise_interrupt(error)
+            run.warn.error("experiments", error, "no cause is proven; training continues")
+        finally:
+            run.resume()
+        return run.pipeline.verdict
+
+    def report(
+        self,
+        path: str | Path,
+        *,
+        steps: int = 8,
+        layers: str | Sequence[str] = (),
+        max_mb: float = 20.0,
+        inputs: bool = True,
+    ) -> Report | None:
+        """Write the run so far into one HTML file, as ``fmapboard report`` does.
+
+        The file opens in a browser without TensorBoard, and contains training images.
+
+        Args:
+            path: the HTML file; replaced if it exists.
+            steps: pictures of at most this many steps, evenly spaced, with the first and the last.
+            layers: a glob on layer names, or several; one that begins with ``!`` excludes. Empty
+                for all layers.
+            max_mb: limit on the size of the file, 10⁶ bytes. To stay below it, pictures of steps
+                are left out, then layers.
+            inputs: False to leave out every picture of the network's input.
+
+        Returns:
+            What was written and what was left out; None on ranks other than 0, which write nothing.
+
+        Raises:
+            ConfigurationError: an argument is invalid, nothing was logged yet, or the run is not
+                logged into a local directory.
+            LayerNotFound: a glob matches no layer.
+            WriteError: the file cannot be written.
+        """
+        from fmapboard.report.write import write_report  # reads TensorBoard's modules
+
+        run = self._run
+        if not run.writes:
+            return None
+        folder = run.pipeline.log_dir
+        if not isinstance(folder, (str, Path)) or "://" in str(folder):
+            raise ConfigurationError(
+                "report() needs a run that is logged into a local directory: watch(model, log_dir)"
+            )
+        run.flush()
+        chosen = (layers,) if isinstance(layers, str) else tuple(layers)
+        return write_report(
+            [Path(folder)], Path(path), steps=steps, layers=chosen, max_mb=max_mb, inputs=inputs,
+            below=False,
+        )  # fmt: skip
+
+
+class FeatureMapLogger(RunSoFar):
     """Logs a model's feature maps, histograms and gradient norms while it trains.
 
     Create it with ``watch``, which documents the arguments. ``options`` holds the remaining ones;
@@ -193,7 +298,8 @@ class FeatureMapLogger:
             check_probe(model, session.probe_pass.probe)
         close_earlier(model, options.name, warn)
         pipeline = Pipeline(open_writer() if writes else MemoryWriter(), options, warn)
-        self._run = Run(steps, session, pipeline, warn, writes)
+        run = Run(steps, session, pipeline, warn, writes)
+        super().__init__(run, scaler, options.prove_seconds)
         self.end = End(self._run)
         if writes:
             self.end.end_explaining = explain_every_minute(self._run.usage)
@@ -333,56 +439,14 @@ class FeatureMapLogger:
         """Remove all hooks and write pending steps; a second call does nothing."""
         if self._finalizer.alive:
             self._run.share_abandoned()
+            if self._prove_seconds and not is_ended_by_exception():
+                try:
+                    self.prove()
+                except BaseException:
+                    self._finalizer()
+                    raise
         self._finalizer()
         self._run.warn.raise_first()
-
-    def report(
-        self,
-        path: str | Path,
-        *,
-        steps: int = 8,
-        layers: str | Sequence[str] = (),
-        max_mb: float = 20.0,
-        inputs: bool = True,
-    ) -> Report | None:
-        """Write the run so far into one HTML file, as ``fmapboard report`` does.
-
-        The file opens in a browser without TensorBoard, and contains training images.
-
-        Args:
-            path: the HTML file; replaced if it exists.
-            steps: pictures of at most this many steps, evenly spaced, with the first and the last.
-            layers: a glob on layer names, or several; one that begins with ``!`` excludes. Empty
-                for all layers.
-            max_mb: limit on the size of the file, 10⁶ bytes. To stay below it, pictures of steps
-                are left out, then layers.
-            inputs: False to leave out every picture of the network's input.
-
-        Returns:
-            What was written and what was left out; None on ranks other than 0, which write nothing.
-
-        Raises:
-            ConfigurationError: an argument is invalid, nothing was logged yet, or the run is not
-                logged into a local directory.
-            LayerNotFound: a glob matches no layer.
-            WriteError: the file cannot be written.
-        """
-        from fmapboard.report.write import write_report  # reads TensorBoard's modules
-
-        run = self._run
-        if not run.writes:
-            return None
-        folder = run.pipeline.log_dir
-        if not isinstance(folder, (str, Path)) or "://" in str(folder):
-            raise ConfigurationError(
-                "report() needs a run that is logged into a local directory: watch(model, log_dir)"
-            )
-        run.flush()
-        chosen = (layers,) if isinstance(layers, str) else tuple(layers)
-        return write_report(
-            [Path(folder)], Path(path), steps=steps, layers=chosen, max_mb=max_mb, inputs=inputs,
-            below=False,
-        )  # fmt: skip
 
     def __enter__(self) -> FeatureMapLogger:
         return self
@@ -483,6 +547,8 @@ def watch(
         when_full: if steps are logged faster than written, ``"wait"`` blocks the training thread;
             ``"drop_oldest"`` drops queued steps, counted in ``dropped_steps``.
         checks: say what is wrong; False or ``{"dead": False}`` for less, ``[MyCheck()]`` for more.
+        prove: at the end, train copies without the cause of a fault to prove it, see ``prove``;
+            for at most 60 s, or so many seconds.
 
     Returns:
         The logger, usually named ``board``. Use it as a context manager or call its ``close``.

@@ -18,6 +18,9 @@ from fmapboard.records import Normalization, Scale
 from fmapboard.render.palettes import checked_colormap
 from fmapboard.schedule import Schedule, as_schedule, step_number, whole_number
 
+SECONDS = 60.0
+"""How long experiments on copies of the network take by default at most."""
+
 WhenFull = Literal["wait", "drop_oldest"]
 Compiled = Literal["side_pass", "eager"]
 
@@ -70,6 +73,7 @@ class WatchOptions(CommonOptions, total=False):
 
     every: int | Schedule
     start_step: int
+    prove: bool | float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +113,7 @@ class Options:
     tokens: Callable[[list[int]], Sequence[str]] | None = None
     when_full: WhenFull = "wait"
     checks: Checks = True
+    prove: bool | float = False
 
     @classmethod
     def of(cls, **given: Unpack[WatchOptions]) -> Options:
@@ -142,6 +147,7 @@ class Options:
         object.__setattr__(self, "class_names", _class_names(self.class_names))
         object.__setattr__(self, "tokens", _naming(self.tokens))
         chosen(self.checks)
+        self._check_prove()
         if not isinstance(self.attribution, str):
             if not isinstance(self.attribution, (bool, np.bool_)):
                 found = type(self.attribution).__name__
@@ -162,6 +168,11 @@ class Options:
             )
 
     @property
+    def prove_seconds(self) -> float:
+        """How long experiments on copies of the network may take in all, s."""
+        return SECONDS if self.prove is True else float(self.prove)
+
+    @property
     def kernels_every(self) -> int:
         """Read convolution kernels at every n-th logged step; 0 for never."""
         if self.kernels is True and self.max_channels is None:
@@ -172,6 +183,16 @@ class Options:
     def step_attribution(self) -> bool | str:
         """``attribution``, unless it is that of the probe."""
         return self.attribution if self.attribution_loss is None else False
+
+    def _check_prove(self) -> None:
+        seconds = self.prove
+        is_number = isinstance(seconds, (int, float)) and math.isfinite(seconds)
+        if not is_number or seconds < 0:
+            raise ConfigurationError(
+                f"prove={seconds!r}: expected True, False, or how many seconds it may take"
+            )
+        if seconds and self.checks is False:
+            raise ConfigurationError("prove= requires checks, which name the causes to prove")
 
     def _check_attribution_loss(self) -> None:
         if not callable(self.attribution_loss):

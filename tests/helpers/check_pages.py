@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from fmapboard.checks import BUILT_IN
 from fmapboard.health import thresholds
+from fmapboard.health.cures import CURES
 from fmapboard.health.effects import GROWN
 from fmapboard.health.rule import Rule
 from fmapboard.health.rules import group_of
@@ -168,6 +169,9 @@ def _section(rule: Rule) -> Iterator[str]:
         yield _filled(f"**Left out** if {_kinds(rule.unless, 'or')} was found, which is the cause.")
     if rule.leads_to:
         yield _filled(f"**May lead to** {_effects(rule.leads_to)}.")
+    if rule.cure:
+        tries = "[`prove=True`](prove.md) tries whether a copy learns if"
+        yield _filled(f"**Proof:** {tries} {CURES[rule.cure].change}.")
     options = _options(attributes)
     if options:
         name = type(rule).__name__

@@ -18,6 +18,31 @@ from fmapboard.formats.training_facts import MAX_NAMES
 
 Class = Literal["warning", "note"]
 _MAX_FINDINGS = 256
+Outcome = Literal["proven", "refuted", "not tried"]
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Two trainings of copies of the network: as it is, and without the cause of a finding.
+
+    Attributes:
+        outcome: ``proven`` if the loss falls clearly further without it, ``refuted`` if it does
+            not, ``not tried`` if there are no such trainings.
+        cure: name of what takes the cause away, as in ``health.cures.CURES``.
+        steps: number of steps of each training.
+        as_it_is: mean loss of the first and the last steps; None for one that is not finite.
+        cured: the same without the cause.
+        why: why it was not tried, or why there are fewer steps than usual; "" for neither.
+        without: kinds of further causes that both trainings do without.
+    """
+
+    outcome: Outcome
+    cure: str
+    steps: int = 0
+    as_it_is: tuple[float | None, ...] = ()
+    cured: tuple[float | None, ...] = ()
+    why: str = ""
+    without: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +63,8 @@ class StoredFinding:
     follows: str = ""
     docs: str = ""
     picture: str = ""
+    cure: str | None = None
+    proof: Proof | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +175,9 @@ _STORED_AS = {"class_": "class", "since_step": "since"}
 _NAMES = [entry.name for entry in fields(StoredFinding)]
 _KEYS = {name: _STORED_AS.get(name, name) for name in _NAMES}
 """Field -> its key in the blob."""
-_ABSENT = {"follows": "", "docs": "", "picture": ""}
+_OPTIONAL = {"cure": None, "proof": None}
+"""Keys that are stored only with another value."""
+_ABSENT = {"follows": "", "docs": "", "picture": "", **_OPTIONAL}
 """Keys that records of earlier writers lack."""
 
 
@@ -163,7 +192,9 @@ def pack_checks(checks: StoredChecks) -> tuple[bytes, ...]:
         kept = replace(finding, parameters=parameters, value=value)
         entry = {}
         for name, key in _KEYS.items():
-            entry[key] = stored(getattr(kept, name))
+            field_value = getattr(kept, name)
+            if name not in _OPTIONAL or field_value:
+                entry[key] = stored(field_value)
         listed.append(entry)
     record: dict[str, Any] = {"findings": listed}
     if checks.not_checked is not None:

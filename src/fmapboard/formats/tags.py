@@ -44,6 +44,8 @@ TRAINING_FACTS = "fmapboard_findings"
 
 CHECKS = "fmapboard_checks"
 """Feature maps tab: all findings up to a step; written from the first finding on."""
+CHECKS_PROVEN = "fmapboard_checks_proven"
+"""Feature maps tab: as ``CHECKS`` of the same step, with what copies of the network showed."""
 CHECKS_TEXT = "fmapboard/checks"
 """Text: what the checks say, each finding once."""
 WHY = "fmapboard/why"

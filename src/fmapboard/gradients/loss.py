@@ -53,6 +53,7 @@ class Reading:
         rows: indices of the rows with a gradient, [R].
         labels: of these rows, [R]; of one unit 0 or 1. None without one hard label per row.
         losses: of these rows, without weights, [R]; None if they are not known.
+        targets: of these rows, [R, C], where they are no hard labels; None otherwise.
         is_climbed: the gradient is that of the loss times -1.
         scale: gradient of what ``backward`` was called on by the loss of a row; None if it is not
             known, or differs between the rows.
@@ -62,6 +63,7 @@ class Reading:
     rows: Labels = field(default_factory=lambda: np.zeros(0, np.intp))
     labels: Labels | None = None
     losses: Array | None = None
+    targets: Array | None = None
     is_climbed: bool = False
     scale: float | None = None
 
@@ -349,8 +351,9 @@ def _soft(rows: Rows) -> Reading:
     losses = -(targets * rows.logp).sum(1)
     if most == 1 and floor:
         labels = targets.argmax(1)
-        return Reading("cross-entropy, smoothing", labels=labels, losses=losses, scale=scale)
-    return Reading("cross-entropy, mixed labels", losses=losses, scale=scale)
+        kind = "cross-entropy, smoothing"
+        return Reading(kind, labels=labels, losses=losses, targets=targets, scale=scale)
+    return Reading("cross-entropy, mixed labels", losses=losses, targets=targets, scale=scale)
 
 
 def _sigmoid(rows: Rows) -> Reading:
@@ -386,7 +389,8 @@ def _sigmoid(rows: Rows) -> Reading:
     elif (is_one.sum(1) == 1).all():
         labels = is_one.argmax(1)
     of_row = scale * rows.classes  # a loss is the mean over the units
-    return Reading("BCE with logits", labels=labels, losses=losses, scale=of_row)
+    targets = is_one.astype(np.float64)
+    return Reading("BCE with logits", labels=labels, losses=losses, targets=targets, scale=of_row)
 
 
 def _has_one_factor(size: Array, distance: Array, noise: Array) -> bool:

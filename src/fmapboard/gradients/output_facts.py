@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from math import isclose, isfinite, log2, prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -57,12 +57,38 @@ class ReadOutput(NamedTuple):
     no_loss: str | None = None
 
 
+class _AxisReading(NamedTuple):
+    """What the rows [R, C] over one axis, as that of the classes, show."""
+
+    axis: int
+    rows: Array
+    reading: Reading
+
+
 class _StepRows(NamedTuple):
     """Rows of an output and its gradient at one step, [R, C]."""
 
     output: Array
     gradient: Array
     dtypes: Dtypes
+
+
+class ReadLoss(NamedTuple):
+    """The loss of an output, if it is certain which one it is.
+
+    Attributes:
+        axis: of the classes.
+        step: every how many rows of `rows_of` one was read.
+        reading: what these rows show.
+        rows_are: as in ``OutputFacts``.
+        factor: as there.
+    """
+
+    axis: int
+    step: int
+    reading: Reading
+    rows_are: str
+    factor: float | None
 
 
 class OutputReader:
@@ -88,8 +114,7 @@ class OutputReader:
             is_climbed = bool(gradients < 0)
             known_loss = loss if isfinite(loss) else None
             return ReadOutput(replace(facts, loss=known_loss, is_climbed=is_climbed))
-        if values.ndim == 1:
-            values = values[:, None]  # [n, 1]
+        values = _with_classes(values)
         gradients = gradients.reshape(values.shape)
         is_finite = np.isfinite(values)
         finite = values[is_finite]
@@ -105,6 +130,29 @@ class OutputReader:
         step = _StepRows(values, gradients, dtypes)
         return self._read_finite(output, facts, step)
 
+    def loss_of(self, output: PendingOutput) -> ReadLoss | None:
+        """The loss of an output [N, C, ...] on the CPU; None if it is not certain which one it is.
+
+        Call it for one logged step after another, as ``read``.
+        """
+        if output.gradient is None or not output.shape:
+            return None
+        values = _with_classes(in_float64(output.values))
+        if not np.isfinite(values).all():
+            return None
+        gradients = in_float64(output.gradient).reshape(values.shape)
+        dtypes = Dtypes(output.values.dtype, output.gradient.dtype)
+        step = _StepRows(values, gradients, dtypes)
+        every = self._readings(output.name, step)
+        certain = [found for found in every if found.reading.kind != "not certain"]
+        if len(certain) != 1:
+            return None
+        axis, rows, reading = certain[0]
+        slack = max(2 * torch.finfo(dtypes.output).eps, 1e-5)
+        facts = _with_reading(OutputFacts(output.name, output.shape), rows, reading, slack)
+        count = values.size // values.shape[axis]
+        return ReadLoss(axis, _row_step(count), reading, facts.rows_are, facts.factor)
+
     def _read_finite(
         self, output: PendingOutput, facts: OutputFacts, step: _StepRows
     ) -> ReadOutput:
@@ -112,7 +160,7 @@ class OutputReader:
         values = step.output
         gradient = step.gradient
         found = list(self._readings(output.name, step))
-        certain = [pair for pair in found if pair[1].kind != "not certain"]
+        certain = [each for each in found if each.reading.kind != "not certain"]
         if not certain and np.isfinite(gradient).all():
             facts = replace(
                 facts,
@@ -121,18 +169,18 @@ class OutputReader:
                 is_pulled_apart=are_pulled_apart(values, gradient),
                 away=distance_away(values, gradient, prod(output.shape)),
             )
-        no_loss = self._why_not(output, [reading for _, reading in found])
+        no_loss = self._why_not(output, [each.reading for each in found])
         if len(found) > 1 and len(certain) != 1:  # the class axis is not known
             return ReadOutput(facts, no_loss=no_loss or NoLoss.NOT_CERTAIN)
         candidates = certain or found
-        rows, reading = candidates[0]
+        _, rows, reading = candidates[0]
         rounding = torch.finfo(step.dtypes.output).eps
         slack = max(2 * rounding, 1e-5)
         facts = _with_reading(facts, rows, reading, slack)
         images = _hard_images(output, rows, reading)
         return ReadOutput(facts, images, no_loss)
 
-    def _readings(self, name: str, step: _StepRows) -> Iterator[tuple[Array, Reading]]:
+    def _readings(self, name: str, step: _StepRows) -> Iterator[_AxisReading]:
         """For each axis that may be that of the classes, the rows and what they show."""
         axes = (1, 2) if step.output.ndim == 3 else (1,)
         for axis in axes:
@@ -143,7 +191,7 @@ class OutputReader:
             else:
                 own = _StepRows(rows, gradient, step.dtypes)
                 reading = self._read_with_earlier((name, axis), own)
-            yield rows, reading
+            yield _AxisReading(axis, rows, reading)
 
     def _read_with_earlier(self, key: tuple[str, int], step: _StepRows) -> Reading:
         """What the rows of a small batch show, together with those of the steps before."""
@@ -198,21 +246,28 @@ def _since(found: Reading, first: int) -> Reading:
     if not is_own.any():
         return NOTHING
     rows = found.rows[is_own] - first
-    labels = found.labels
-    losses = found.losses
-    if labels is not None:
-        labels = labels[is_own]
-    if losses is not None:
-        losses = losses[is_own]
-    return replace(found, rows=rows, labels=labels, losses=losses)
+    parts: dict[str, Any] = {}
+    for name in ("labels", "losses", "targets"):
+        values = getattr(found, name)
+        parts[name] = None if values is None else values[is_own]
+    return replace(found, rows=rows, **parts)
 
 
 def _rows_of(values: Array, axis: int) -> Array:
     """[n, C, ...] with the classes on an axis -> [R, C]."""
     classes_last = np.moveaxis(values, axis, -1)  # [n, ..., C]
     rows = classes_last.reshape(-1, values.shape[axis])  # [n*..., C]
-    step = ceil_div(len(rows), MAX_ROWS)
-    return rows[::step]
+    return rows[:: _row_step(len(rows))]
+
+
+def _row_step(count: int) -> int:
+    """Every how many of the rows one is read."""
+    return ceil_div(count, MAX_ROWS)
+
+
+def _with_classes(values: Array) -> Array:
+    """[n] -> [n, 1]; anything else as it is."""
+    return values[:, None] if values.ndim == 1 else values
 
 
 def _spread(units: Array) -> float | None:

@@ -145,7 +145,7 @@ class OutputRecorder:
             if self._model is not None:
                 self.outside = outside_parameters(output, self._before, self._model)
             self._before = set()
-            followed = [pair for pair in named_tensors(output) if _is_followed(pair[1])]
+            followed = [pair for pair in named_tensors(output) if is_followed(pair[1])]
             followed = followed[: MAX_OUTPUTS - len(self._found)]
             count = max(len(followed), 1)
             most_bytes = _MAX_BYTES // 2 // count
@@ -309,7 +309,8 @@ def _number(node: Any) -> int:
     return node._sequence_nr() if hasattr(node, "_sequence_nr") else id(node)
 
 
-def _is_followed(tensor: Tensor) -> bool:
+def is_followed(tensor: Tensor) -> bool:
+    """True for an output whose gradient is recorded."""
     if tensor.is_leaf or not tensor.requires_grad:
         return False  # a hook on a leaf would stay after the step
     if not tensor.is_floating_point():

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from fmapboard.health.cures import REFUTED
 from fmapboard.health.effects import RESULTS
 from fmapboard.health.finding import Finding
 from fmapboard.health.rules import BUILT_IN
@@ -46,7 +47,7 @@ def causes_of(findings: Iterable[Finding]) -> list[Cause]:
     ones of its own kind and class. Causes with a warning, their own or one that follows, come
     first; then those from which something may follow; then what the code does before what a run
     comes to; then what is earlier. Findings of checks that are not built in explain nothing, and
-    come last.
+    come last. What an experiment has refuted explains nothing, and stands behind all others.
     """
     ordered = sorted(findings, key=_moment)
     roots: list[Finding] = []
@@ -83,7 +84,7 @@ def _moment(finding: Finding) -> Moment:
 
 
 def _explains(cause: Finding, effect: Finding) -> bool:
-    if cause is effect or cause.model != effect.model:
+    if cause is effect or cause.model != effect.model or _is_refuted(cause):
         return False
     began = _moment(cause).since
     seen = _moment(effect).since
@@ -96,10 +97,15 @@ def _explains(cause: Finding, effect: Finding) -> bool:
     return began <= seen
 
 
+def _is_refuted(finding: Finding) -> bool:
+    return finding.proof is not None and finding.proof.outcome == REFUTED
+
+
 class Rank(NamedTuple):
     """What causes are ordered by, ascending.
 
     Attributes:
+        is_refuted: a copy without it learns no better.
         goes_on: the training is not lost.
         is_uncertain: no warning is among the cause and what it explains.
         is_on_purpose: it is meant, most often.
@@ -108,6 +114,7 @@ class Rank(NamedTuple):
         moment: when it arose.
     """
 
+    is_refuted: bool
     goes_on: bool
     is_uncertain: bool
     is_on_purpose: bool
@@ -119,6 +126,7 @@ class Rank(NamedTuple):
 def _rank(root: Finding, explained: Sequence[Finding]) -> Rank:
     classes = {finding.class_ for finding in (root, *explained)}
     return Rank(
+        is_refuted=_is_refuted(root),
         goes_on=root.kind != "nonfinite" or root.class_ != "warning",
         is_uncertain="warning" not in classes,
         is_on_purpose=root.kind in _ON_PURPOSE,

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from fmapboard.formats.checks import Class, StoredFinding
+from fmapboard.formats.tab_records import stored
+from fmapboard.health.cures import proof_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +34,9 @@ class Finding(StoredFinding):
         docs: page and heading of the docs about it, such as ``"checks#dead"``; "" for none. Set by
             `run_checks`.
         picture: tag of the series of pictures that shows it, or "".
+        cure: what takes the cause away from a copy of the network, a key of `cures.CURES`; "" for
+            nothing. None becomes that of the rule.
+        proof: what such a copy's training showed; None if none was asked for.
         model: name of the model, as in ``watch(name=...)``; "" for none. Set by `run_checks`.
     """
 
@@ -52,10 +57,16 @@ class Finding(StoredFinding):
         return f"{model}{self.message}{healthy}"
 
     @property
+    def proved(self) -> str:
+        """The outcome of an experiment and its figures; "" if there was none."""
+        return "" if self.proof is None else proof_text(self.proof)
+
+    @property
     def text(self) -> str:
-        """The whole finding in sentences: message, healthy values, meaning, advice, picture."""
+        """The finding in sentences: message, healthy values, meaning, proof, advice, picture."""
         parts = [self.sentence]
-        parts += [part.rstrip(".") for part in (self.meaning, self.advice) if part]
+        proved = self.proved[:1].upper() + self.proved[1:]
+        parts += [part.rstrip(".") for part in (self.meaning, proved, self.advice) if part]
         if self.picture:
             parts.append(f"Picture: `{self.picture}`")
         if self.link:
@@ -64,8 +75,10 @@ class Finding(StoredFinding):
 
     @property
     def explanation(self) -> str:
-        """Meaning and advice as sentences; "" if it has none."""
-        return " ".join(f"{part.rstrip('.')}." for part in (self.meaning, self.advice) if part)
+        """Meaning, proof and advice as sentences; "" if it has none."""
+        proved = self.proved[:1].upper() + self.proved[1:]
+        parts = (self.meaning, proved, self.advice)
+        return " ".join(f"{part.rstrip('.')}." for part in parts if part)
 
     def as_json(self) -> dict[str, Any]:
         """An object for ``fmapboard check --json``; numbers that are not finite become null."""
@@ -86,6 +99,8 @@ class Finding(StoredFinding):
         }
         if self.follows:
             answer["follows"] = self.follows
+        if self.proof is not None:
+            answer["proof"] = stored(self.proof)
         if self.model:
             answer["model"] = self.model
         return answer

@@ -225,6 +225,7 @@ _SERIES = frozenset(
         tags.TRAINING_FACTS,
         tags.FIRST_NONFINITE_RECORD,
         tags.CHECKS,
+        tags.CHECKS_PROVEN,
     }
 )
 _FIRST = tags.FIRST_RECORD.rstrip("/")
@@ -269,7 +270,7 @@ class RecordBuilder:
         self._first: dict[str, tuple[int, dict[str, Floats]]] = {}
         self._nonfinite: dict[int, FirstNonfinite] = {}
         self._rates: dict[str, RateHistory] = {}
-        self._checks: dict[int, bytes | None] = {}
+        self._checks: dict[tuple[int, bool], bytes | None] = {}
         self._is_thinned = False
         self.errors: dict[int, str] = {}
         """Step -> why a record of it cannot be read."""
@@ -313,8 +314,9 @@ class RecordBuilder:
                 self._at(step).facts = unpack_training_facts(blobs)
             elif tag == tags.FIRST_NONFINITE_RECORD:
                 self._nonfinite[step] = unpack_nonfinite(blobs, self._name)
-            elif tag == tags.CHECKS:
-                self._checks[step] = blobs[0] if blobs else None
+            elif tag in (tags.CHECKS, tags.CHECKS_PROVEN):
+                is_proven = tag == tags.CHECKS_PROVEN
+                self._checks[step, is_proven] = blobs[0] if blobs else None
             elif tag in _SERIES:
                 self._at(step).overview = unpack_overview(blobs)
             else:
@@ -336,11 +338,11 @@ class RecordBuilder:
 
     def stored_checks(self) -> StoredChecks:
         """What the checks said last while the run was logged; damaged records go to ``errors``."""
-        for step in sorted(self._checks, reverse=True):
+        for moment in sorted(self._checks, reverse=True):
             try:
-                return unpack_checks(self._checks[step])
+                return unpack_checks(self._checks[moment])
             except FormatError as error:
-                self.errors[step] = str(error)
+                self.errors[moment[0]] = str(error)
         return StoredChecks()
 
     def record(self) -> RunRecord:

@@ -26,6 +26,8 @@ class Rule(ABC):
             `run.run_checks` leaves out what this rule finds.
         leads_to: kinds of findings that may follow from this one, see `causes`.
         is_from_start: it has been so since the run began, whenever it became certain.
+        cure: what takes the cause away from a copy of the network, a key of `cures.CURES`; "" if
+            nothing of ours does.
     """
 
     __slots__ = ()
@@ -34,6 +36,7 @@ class Rule(ABC):
     unless: ClassVar[tuple[str, ...]] = ()
     leads_to: ClassVar[tuple[str, ...]] = ()
     is_from_start: ClassVar[bool] = False
+    cure: ClassVar[str] = ""
 
     def __call__(self, record: RunRecord) -> Sequence[Finding]:
         """What is wrong in a run; see `record.Check`."""
@@ -46,8 +49,12 @@ class Rule(ABC):
             NotRecorded: the run lacks a series that the rule reads.
         """
         docs = f"checks#{self.kind}"
-        return [replace(found, kind=self.kind, docs=docs) for found in self.find(evidence)]
+        findings = []
+        for found in self.find(evidence):
+            cure = self.cure if found.cure is None else found.cure
+            findings.append(replace(found, kind=self.kind, docs=docs, cure=cure))
+        return findings
 
     @abstractmethod
     def find(self, evidence: Evidence) -> Iterator[Finding]:
-        """What is wrong; the kind of the findings is set by `findings`."""
+        """What is wrong; kind and cure of the findings are set by `findings`."""

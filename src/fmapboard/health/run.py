@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 # ``numpy.median`` imports it. On the worker thread, a process that is forked meanwhile, such as a
@@ -12,7 +13,7 @@ import numpy.ma  # noqa: F401
 
 from fmapboard.errors import ConfigurationError, closest, error_text, log
 from fmapboard.formats import tags
-from fmapboard.formats.checks import Seen, StoredChecks, pack_checks
+from fmapboard.formats.checks import Proof, Seen, StoredChecks, StoredFinding, pack_checks
 from fmapboard.health.causes import by_cause
 from fmapboard.health.evidence import Evidence
 from fmapboard.health.finding import Finding
@@ -27,6 +28,7 @@ from fmapboard.health.record import (
 )
 from fmapboard.health.rule import Rule
 from fmapboard.health.rules import BUILT_IN, NOTHING_TRAINED, group_of, is_named
+from fmapboard.health.verdict import Verdict, judge
 from fmapboard.records import LoggedStep, TabRecord
 
 Checks: TypeAlias = bool | Mapping[str, bool | Check] | Sequence[Check]
@@ -61,12 +63,19 @@ class Report:
         """What is stored of it."""
         return StoredChecks(self.findings, self.not_checked, self.off, self.seen)
 
+    def verdict(self, run: str) -> Verdict:
+        """The verdict on the run of this name or path, if it has one model."""
+        return judge(run, self.findings, self.seen, self.not_checked)
+
 
 def report_of(name: str, stored: StoredChecks) -> Report | None:
     """The judgement that was stored of a model; None if none was, as by earlier writers."""
     if stored.seen is None:
         return None
-    findings = [Finding(**asdict(finding), model=name) for finding in stored.findings]
+    findings = []
+    for finding in stored.findings:
+        known = {entry.name: getattr(finding, entry.name) for entry in fields(StoredFinding)}
+        findings.append(Finding(**known, model=name))
     return Report(
         name,
         by_cause(findings),
@@ -81,13 +90,18 @@ def switched_off(kinds: Iterable[str]) -> dict[str, str]:
     return dict.fromkeys(kinds, "switched off")
 
 
-def run_checks(record: RunRecord, checks: Sequence[Check] | None = None) -> Report:
+def run_checks(
+    record: RunRecord,
+    checks: Sequence[Check] | None = None,
+    proofs: Mapping[str, Proof] = MappingProxyType({}),
+) -> Report:
     """Run checks over the record of a model; an error in one of them does not stop the others.
 
     Args:
         record: the record.
         checks: those to run; None for the built-in ones that were not switched off while the run
             was logged.
+        proofs: kind of a finding -> what experiments have shown.
     """
     if checks is None:
         checks = [check for check in BUILT_IN if not is_named(check, record.off)]
@@ -110,7 +124,9 @@ def run_checks(record: RunRecord, checks: Sequence[Check] | None = None) -> Repo
             failed[check.kind] = error_text(error).partition("\n")[0]
             not_checked[check.kind] = f"failed: {failed[check.kind]}"
     found = _without_excused(found, checks)
-    found = [replace(finding, model=record.name) for finding in found]
+    found = [
+        replace(finding, model=record.name, proof=proofs.get(finding.kind)) for finding in found
+    ]
     try:
         ordered = by_cause(found)
     except Exception as error:
@@ -241,6 +257,7 @@ class LiveState:
         written: the findings of the last text.
         reported: which findings are in the log.
         new: findings that the last step is the first to have, to be logged when it is stored.
+        proofs: kind of a finding -> what experiments have shown.
         is_begun: without checks, the record of the first step is stored.
     """
 
@@ -251,6 +268,7 @@ class LiveState:
     reported: frozenset[Reported] = frozenset()
     new: tuple[Finding, ...] = ()
     is_begun: bool = False
+    proofs: Mapping[str, Proof] = field(default_factory=dict)
 
 
 class LiveChecks:
@@ -287,11 +305,14 @@ class LiveChecks:
         if not self._checks:
             return self._with_off(before, step)
         record = self._with_step(step)
-        report = run_checks(record.record(), self._checks)
+        proofs = before.proofs
+        report = run_checks(record.record(), self._checks, proofs)
         for kind, error in report.failed.items():
             self._failed(kind, error)
         findings = report.findings
-        state = LiveState(record, report, _begins(report), before.written, before.reported)
+        state = LiveState(
+            record, report, _begins(report), before.written, before.reported, proofs=proofs
+        )
         blobs = pack_checks(report.stored)
         records = (*step.records, TabRecord(self._prefix + tags.CHECKS, blobs))
         step = replace(step, records=records)
@@ -309,6 +330,17 @@ class LiveChecks:
         stored = pack_checks(StoredChecks(off=self.off))
         records = (*step.records, TabRecord(self._prefix + tags.CHECKS, stored))
         return replace(state, is_begun=True), replace(step, records=records)
+
+    def prove(self, proofs: Mapping[str, Proof]) -> TabRecord:
+        """Add what experiments have shown to what the checks say of the stored steps.
+
+        Returns:
+            What the checks say now, to be stored at the newest step.
+        """
+        proofs = {**self._state.proofs, **proofs}
+        report = run_checks(self._state.record.record(), self._checks, proofs)
+        self._state = replace(self._state, report=report, proofs=proofs)
+        return TabRecord(self._prefix + tags.CHECKS_PROVEN, pack_checks(report.stored))
 
     def unstored(self, state: LiveState) -> LiveState:
         """The state if the step is stored without what the checks say of it."""

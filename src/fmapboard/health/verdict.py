@@ -70,6 +70,14 @@ class Verdict:
         return self.causes[0].finding if self.causes else None
 
     @property
+    def findings(self) -> list[Finding]:
+        """All that was found, each cause followed by its consequences."""
+        found: list[Finding] = []
+        for cause, consequences in self.causes:
+            found += [cause, *consequences]
+        return found
+
+    @property
     def consequences(self) -> tuple[Finding, ...]:
         """What may follow from the root cause."""
         return self.causes[0].consequences if self.causes else ()
@@ -122,11 +130,20 @@ class Verdict:
         return [*_of_outputs(self.seen), *_of_no_loss(self.seen), *_of_updates(self.seen)]
 
     @property
+    def proofs(self) -> list[str]:
+        """What experiments showed: of the cause, and of what they refuted, with its name."""
+        own = [] if self.cause is None or not self.cause.proved else [self.cause.proved]
+        for finding, _ in self.causes[1:]:
+            if finding.proved:
+                own.append(f"{finding.kind} {finding.proved}")
+        return own[:_SHOWN]
+
+    @property
     def evidence(self) -> list[str]:
         """What was measured, and what else was found that does not follow from the cause."""
         own = [] if self.cause is None else [self.cause.sentence]
         also = [f"found besides: {_brief(finding)}" for finding, _ in self.causes[1:]]
-        return [*own, *self.figures, self._looked_at, *also]
+        return [*own, *self.proofs, *self.figures, self._looked_at, *also]
 
     @property
     def next(self) -> str:
@@ -166,6 +183,7 @@ class Verdict:
         lines = []
         if self.cause is not None and self.cause.meaning:
             lines.append(f"means: {self.cause.meaning.rstrip('.')}")
+        lines += [f"proof: {proof}" for proof in self.proofs]
         lines += [f"evidence: {figure}" for figure in self.figures]
         lines += _listed("may follow from it", self.consequences)
         lines += _listed("found besides", [finding for finding, _ in self.causes[1:]])
@@ -173,11 +191,24 @@ class Verdict:
         lines += _unchecked(self.not_checked)
         return lines
 
-    def lines(self, pictures: Sequence[str] = ()) -> list[str]:
+    @property
+    def unproven(self) -> list[str]:
+        """How an experiment is made, if none was and one of the causes has a cure."""
+        if self.seen.is_of_images or any(finding.proof for finding in self.findings):
+            return []
+        if not any(finding.cure for finding, _ in self.causes):
+            return []
+        return [
+            "proof: none was tried; watch(..., prove=True) trains a copy without the cause at the "
+            "end, see `fmapboard docs prove`"
+        ]
+
+    def lines(self, pictures: Sequence[str] = (), further: Sequence[str] = ()) -> list[str]:
         """The text: at most `MOST_LINES` lines and `MOST_CHARACTERS` characters.
 
         Args:
             pictures: paths of pictures that show it; those are not shortened, but left out.
+            further: lines that end it.
         """
         lines = [f"{self.state}: {self.run} ({self._looked_at})"]
         if self.cause is not None:
@@ -185,6 +216,7 @@ class Verdict:
         else:
             lines.append(self.line)
         lines += self.rest
+        lines += further
         shown = [f"picture: {path}" for path in pictures]
         most = MOST_CHARACTERS // 2
         while shown and (len(lines) + len(shown) > MOST_LINES or len("\n".join(shown)) > most):

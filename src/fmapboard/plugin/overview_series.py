@@ -22,7 +22,8 @@ from fmapboard.plugin.stored_record import attempted
 from fmapboard.plugin.tag_names import natural, overview_of
 from fmapboard.runs.provider import Point, Provider
 
-_SERIES = (tags.OVERVIEW, tags.FIRST_OVERVIEW, tags.FIRST_NONFINITE_RECORD, tags.CHECKS)
+_CHECKS = (tags.CHECKS, tags.CHECKS_PROVEN)
+_SERIES = (tags.OVERVIEW, tags.FIRST_OVERVIEW, tags.FIRST_NONFINITE_RECORD, *_CHECKS)
 _BLOBS = 3
 """Per record of an overview."""
 _RECENT = 1.0
@@ -171,6 +172,7 @@ class _Points(NamedTuple):
     kept: Kept
     nonfinite: tuple[Point, ...]
     checks: tuple[Point, ...]
+    proven: tuple[Point, ...]
 
 
 def _points_of(provider: Provider, run: str, names: Sequence[str]) -> dict[str, _Points]:
@@ -181,9 +183,9 @@ def _points_of(provider: Provider, run: str, names: Sequence[str]) -> dict[str, 
     for name in names:
         prefix = tags.prefix(name)
         of_model = [tuple(found.get(prefix + tag, ())) for tag in _SERIES]
-        own, firsts, nonfinite, checks = of_model
+        own, firsts, nonfinite, checks, proven = of_model
         kept = Kept(own, firsts)
-        points[name] = _Points(kept, nonfinite, checks)
+        points[name] = _Points(kept, nonfinite, checks, proven)
     return points
 
 
@@ -198,10 +200,13 @@ def stored_checks(
         _, run_tags = listed.get(run, (None, ()))
         names = _model_names(run_tags)
         found[run] = dict.fromkeys(names)
-        series = {tags.prefix(name) + tags.CHECKS: name for name in names}
-        for tag, points in provider.points(PLUGIN_NAME, run, series).items():
-            if points and points[-1].blobs:
-                newest[run, series[tag]] = (points[-1], 0)
+        series = [tags.prefix(name) + tag for name in names for tag in _CHECKS]
+        points = provider.points(PLUGIN_NAME, run, series)
+        for name in names:
+            own = [points.get(tags.prefix(name) + tag, ()) for tag in _CHECKS]
+            last = _newest(*own)
+            if last is not None and last.blobs:
+                newest[run, name] = (last, 0)
     blobs = provider.blobs(list(newest.values()))
     for (run, name), blob in zip(newest, blobs, strict=True):
         stored = attempted(unpack_checks, blob)
@@ -210,11 +215,18 @@ def stored_checks(
     return found
 
 
+def _newest(checks: Sequence[Point], proven: Sequence[Point]) -> Point | None:
+    """The newest record of what the checks said; of one step, that with experiments."""
+    if proven and (not checks or proven[-1].step >= checks[-1].step):
+        return proven[-1]
+    return checks[-1] if checks else None
+
+
 def _checked(provider: Provider, points: Mapping[str, _Points]) -> dict[str, StoredChecks]:
     """What the newest record of each model says of it; a damaged one is left out."""
     newest: dict[str, tuple[Point, int]] = {}
     for name, series in points.items():
-        last = series.checks[-1] if series.checks else None
+        last = _newest(series.checks, series.proven)
         if last is not None and last.blobs:
             newest[name] = (last, 0)
     blobs = provider.blobs(list(newest.values()))

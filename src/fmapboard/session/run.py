@@ -165,6 +165,15 @@ class Run:
         self.usage.counted()
         self._open_if_due()
 
+    def pause(self) -> None:
+        """Discard the open step, before passes that are none of the training."""
+        self.session.abandon()
+
+    def resume(self) -> None:
+        """Log the next step after `pause` if it is due and optimizer steps are counted."""
+        if self.usage.counts:
+            self._open_if_due(any_thread=True)
+
     def stop_counting(self) -> None:
         """Stop counting optimizer steps: from now on the user marks the steps."""
         self.usage.counts = False

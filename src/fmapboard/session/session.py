@@ -35,6 +35,7 @@ from fmapboard.render.palettes import palette
 from fmapboard.render.quantize import Quantizer
 from fmapboard.session.facts import FactRecorder
 from fmapboard.session.hints import Hints
+from fmapboard.session.kept_batches import KeptBatches
 from fmapboard.session.selection import Passes, PassKind, PassSelection
 from fmapboard.session.step import Collected, OpenStep, PendingStep, sent
 
@@ -136,6 +137,7 @@ class StepSession(CaptureListener):
         is_whole = not (is_sharded(self.model) or are_flattened(self.model))
         self._selection.counts_functions = layers is None and is_whole and rank() == 0
         self._hints = Hints(warn, self._gradients, self._loss_scale, self._selection)
+        self.kept = KeptBatches(self.model, self._guard) if options.prove else None
         self.facts = None
         if options.checks is not False:
             self.facts = FactRecorder(self._gradients, self._selection)
@@ -277,6 +279,8 @@ class StepSession(CaptureListener):
         self._selection.close()
         if self.facts is not None:
             self.facts.forget()
+        if self.kept is not None:
+            self.kept.forget()
         self._open = None  # last: an interrupt may come before, and then all is done again
         return opened
 
@@ -325,6 +329,8 @@ class StepSession(CaptureListener):
             candidate = self._selection.begin(opened.live, (args, kwargs))
             if self.facts is not None:
                 self.facts.pass_begins(candidate, (args, kwargs))
+            if self.kept is not None:
+                self.kept.pass_begins(candidate, (args, kwargs))
         opened.live.begin(args, kwargs)
         return opened.live
 
@@ -360,6 +366,8 @@ class StepSession(CaptureListener):
             self._choose_pass()
         if own and self.facts is not None:
             self.facts.stepping(optimizer, own)
+        if own and self.kept is not None:
+            self.kept.stepping(optimizer)
 
     def _read_weights(self) -> None:
         """Record the probe and the kernels right before the optimizer updates the weights."""
@@ -391,6 +399,9 @@ class StepSession(CaptureListener):
         if self.facts is not None and opened.passes != "evaluation":
             with self._guard("training facts"):
                 facts = self.facts.pending(opened.step, live)
+        is_trained = self._gradients.stepped and not self._gradients.skipped
+        if self.kept is not None and facts is not None and is_trained:
+            self.kept.closes(opened.step, self._selection.chosen, facts)
         skips = self._loss_scale.step_closes(self._gradients.fused)
         measured = tuple(live.pending)
         if probed is not None:

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from fmapboard.errors import VERDICT_OF, WarnOnce, WorkerEnded, WriteError, log
 from fmapboard.formats import tags
+from fmapboard.formats.checks import Proof
 from fmapboard.formats.tags import DROPPED_STEPS, WAITED_MS
 from fmapboard.health.run import LiveChecks, LiveState, chosen
-from fmapboard.health.verdict import Verdict, judge
+from fmapboard.health.verdict import Verdict
 from fmapboard.interrupts import is_interrupted, raise_interrupt
 from fmapboard.options import Options
 from fmapboard.records import LoggedStep, StepData
@@ -107,6 +108,19 @@ class Pipeline:
             self._warn.warn("fork", _FORKED.format(os.getpid()))
         self._waited_ms = self._worker.put((receive, self._waited_ms), nbytes) * 1e3
 
+    @property
+    def verdict(self) -> Verdict | None:
+        """The verdict on the steps that are written; None before the first one."""
+        report = self._checks.report
+        return None if report is None else report.verdict(str(self.log_dir or ""))
+
+    def prove(self, proofs: Mapping[str, Proof]) -> None:
+        """Add what experiments have shown to the verdict; called when every step is written."""
+        newest = self._newest
+        if newest is not None and not self._worker.is_inherited:
+            record = self._checks.prove(proofs)
+            self._guarded(lambda: self._write_more(newest, records=(record,)))
+
     def flush(self) -> None:
         """Return when every queued step is written and readable."""
         self._worker.flush()
@@ -144,17 +158,16 @@ class Pipeline:
 
     def _conclude(self) -> None:
         """Log and write why the run is as it is: once, after its last step."""
-        report = self._checks.report
         newest = self._newest
-        if report is None or newest is None or self._worker.is_inherited:
+        if newest is None or self._worker.is_inherited:
             return
         self._newest = None
         try:
-            run = "" if self.log_dir is None else str(self.log_dir)
-            verdict = judge(run, report.findings, report.seen, report.not_checked)
-            if verdict.state == "fault":
-                log.warning("%s", "\n  ".join(verdict.lines()), extra={VERDICT_OF: run})
-            if run:
+            verdict = self.verdict
+            if verdict is not None and verdict.state == "fault":
+                text = "\n  ".join(verdict.lines())
+                log.warning("%s", text, extra={VERDICT_OF: verdict.run})
+            if verdict is not None and verdict.run:
                 self._write_verdict(verdict, newest)
         except Exception as error:
             raise_interrupt(error)
@@ -163,10 +176,7 @@ class Pipeline:
     def _write_verdict(self, verdict: Verdict, newest: LoggedStep) -> None:
         """As a text of the newest step, and as a file beside the events."""
         text = {self._prefix + tags.WHY: "\n\n".join(verdict.lines())}
-        step = LoggedStep(newest.step, newest.wall_time, texts=text)
-        is_too_large = self._max_bytes is not None and _size(step) > self._max_bytes
-        if not is_too_large and not getattr(self._writer, "is_closed", False):
-            self._writer.write(step)
+        self._write_more(newest, texts=text)
         content = f"{json.dumps(verdict.as_json(), indent=1)}\n".encode()
         directory = log_directory(verdict.run)
         name = self._prefix + tags.SUMMARY_FILE
@@ -174,6 +184,13 @@ class Pipeline:
             directory.put(name, content)
         else:
             store(directory / name, content)
+
+    def _write_more(self, newest: LoggedStep, **further: Any) -> None:
+        """Write further fields of the newest step, unless they are too large."""
+        step = replace(newest, **further)
+        is_too_large = self._max_bytes is not None and _size(step) > self._max_bytes
+        if not is_too_large and not getattr(self._writer, "is_closed", False):
+            self._writer.write(step)
 
     def _work(self, queued: tuple[Receive, float]) -> Iterator[None]:
         """Build and write one step; at each yield the work may move to another thread.

@@ -198,7 +198,7 @@ def finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
     alike: dict[tuple[str, ...], list[Finding]] = {}
     for finding in findings:
         shared = finding.class_, finding.kind, finding.model, finding.healthy
-        explained = finding.meaning, finding.advice
+        explained = finding.meaning, finding.proved, finding.advice
         # Where nothing is explained, there is nothing to share a line for.
         own = () if finding.explanation else (str(id(finding)),)
         same = (*shared, *explained, *own)
@@ -265,7 +265,7 @@ def why_runs(
                 listed = {} if pictures is None else {"pictures": shown}
                 texts.append(json.dumps({**verdict.as_json(), **listed}))
             else:
-                lines = verdict.lines(shown)
+                lines = verdict.lines(shown, verdict.unproven)
                 texts.append("\n".join(escaped(line, keep="") for line in lines))
     if texts:
         print(("\n" if as_json else "\n\n").join(texts))

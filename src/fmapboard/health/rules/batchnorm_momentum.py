@@ -24,6 +24,7 @@ class BatchnormMomentumCheck(Rule):
 
     kind: ClassVar[str] = "batchnorm_momentum"
     group: ClassVar[str] = "batchnorm_gap"
+    cure: ClassVar[str] = "usual_momentum"
 
     def find(self, evidence: Evidence) -> Iterator[Finding]:
         """See `Rule.find`."""

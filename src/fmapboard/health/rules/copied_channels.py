@@ -44,6 +44,7 @@ class CopiedChannelsCheck(Rule):
     least: int = thresholds.COPIED_CHANNELS.value
     kind: ClassVar[str] = "copied_channels"
     leads_to: ClassVar[tuple[str, ...]] = effects.fading()
+    cure: ClassVar[str] = "new_weights"
 
     def find(self, evidence: Evidence) -> Iterator[Finding]:
         """See `Rule.find`."""

@@ -28,6 +28,7 @@ class DoubleSoftmaxCheck(Rule):
     kind: ClassVar[str] = "double_softmax"
     leads_to: ClassVar[tuple[str, ...]] = effects.fading()
     is_from_start: ClassVar[bool] = True
+    cure: ClassVar[str] = "no_activation"
 
     def find(self, evidence: Evidence) -> Iterator[Finding]:
         """See `Rule.find`."""

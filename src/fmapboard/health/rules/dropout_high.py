@@ -31,6 +31,7 @@ class DropoutHighCheck(Rule):
     single: float = thresholds.DROPOUT_SINGLE.value
     kind: ClassVar[str] = "dropout_high"
     leads_to: ClassVar[tuple[str, ...]] = effects.fading()
+    cure: ClassVar[str] = "usual_dropout"
 
     def find(self, evidence: Evidence) -> Iterator[Finding]:
         """See `Rule.find`."""

@@ -28,6 +28,7 @@ class EvalModeCheck(Rule):
 
     kind: ClassVar[str] = "eval_mode"
     leads_to: ClassVar[tuple[str, ...]] = effects.anything()
+    cure: ClassVar[str] = "train_mode"
 
     def find(self, evidence: Evidence) -> Iterator[Finding]:
         """See `Rule.find`."""

@@ -35,6 +35,7 @@ class ExplodingCheck(Rule):
     kind: ClassVar[str] = "exploding"
     unless: ClassVar[tuple[str, ...]] = ("large_activations",)
     leads_to: ClassVar[tuple[str, ...]] = effects.anything(after="exploding")
+    cure: ClassVar[str] = "lower_rate"
 
     def find(self, evidence: Evidence) -> Iterator[Finding]:
         """See `Rule.find`."""

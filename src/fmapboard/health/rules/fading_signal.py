@@ -42,6 +42,7 @@ class FadingSignalCheck(Rule):
     kind: ClassVar[str] = "fading_signal"
     group: ClassVar[str] = "vanishing"
     leads_to: ClassVar[tuple[str, ...]] = effects.fading(after="fading_signal")
+    cure: ClassVar[str] = "new_weights"
 
     def find(self, evidence: Evidence) -> Iterator[Finding]:
         """See `Rule.find`."""

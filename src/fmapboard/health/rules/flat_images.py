@@ -33,6 +33,7 @@ class FlatImagesCheck(Rule):
     kind: ClassVar[str] = "flat_images"
     group: ClassVar[str] = "input_scale"
     leads_to: ClassVar[tuple[str, ...]] = effects.anything()
+    cure: ClassVar[str] = "normalized_inputs"
 
     def find(self, evidence: Evidence) -> Iterator[Finding]:
         """See `Rule.find`."""

@@ -28,6 +28,7 @@ class GradientsNotClearedCheck(Rule):
 
     kind: ClassVar[str] = "gradients_not_cleared"
     leads_to: ClassVar[tuple[str, ...]] = effects.anything()
+    cure: ClassVar[str] = "zero_grad"
 
     def find(self, evidence: Evidence) -> Iterator[Finding]:
         """See `Rule.find`."""

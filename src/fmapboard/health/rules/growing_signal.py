@@ -38,6 +38,7 @@ class GrowingSignalCheck(Rule):
     kind: ClassVar[str] = "growing_signal"
     group: ClassVar[str] = "exploding"
     leads_to: ClassVar[tuple[str, ...]] = effects.anything(after="growing_signal")
+    cure: ClassVar[str] = "new_weights"
 
     def find(self, evidence: Evidence) -> Iterator[Finding]:
         """See `Rule.find`."""

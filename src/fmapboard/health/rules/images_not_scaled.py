@@ -41,6 +41,7 @@ class ImagesNotScaledCheck(Rule):
     kind: ClassVar[str] = "images_not_scaled"
     group: ClassVar[str] = "input_scale"
     leads_to: ClassVar[tuple[str, ...]] = effects.anything()
+    cure: ClassVar[str] = "normalized_inputs"
 
     def find(self, evidence: Evidence) -> Iterator[Finding]:
         """See `Rule.find`."""

@@ -33,6 +33,7 @@ class InitialLossCheck(Rule):
     factor: float = thresholds.INITIAL_LOSS.value
     kind: ClassVar[str] = "initial_loss"
     leads_to: ClassVar[tuple[str, ...]] = effects.fading()
+    cure: ClassVar[str] = "new_weights"
 
     def find(self, evidence: Evidence) -> Iterator[Finding]:
         """See `Rule.find`."""

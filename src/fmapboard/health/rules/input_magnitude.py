@@ -46,6 +46,7 @@ class InputMagnitudeCheck(Rule):
     kind: ClassVar[str] = "input_magnitude"
     group: ClassVar[str] = "input_scale"
     leads_to: ClassVar[tuple[str, ...]] = effects.anything()
+    cure: ClassVar[str] = "normalized_inputs"
 
     def find(self, evidence: Evidence) -> Iterator[Finding]:
         """See `Rule.find`."""

@@ -36,6 +36,7 @@ class LargeActivationsCheck(Rule):
     kind: ClassVar[str] = "large_activations"
     group: ClassVar[str] = "exploding"
     leads_to: ClassVar[tuple[str, ...]] = effects.anything(after="large_activations")
+    cure: ClassVar[str] = "new_weights"
 
     def find(self, evidence: Evidence) -> Iterator[Finding]:
         """See `Rule.find`."""

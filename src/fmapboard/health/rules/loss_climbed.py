@@ -29,6 +29,7 @@ class LossClimbedCheck(Rule):
     kind: ClassVar[str] = "loss_climbed"
     leads_to: ClassVar[tuple[str, ...]] = effects.anything()
     is_from_start: ClassVar[bool] = True
+    cure: ClassVar[str] = "turned_sign"
 
     def find(self, evidence: Evidence) -> Iterator[Finding]:
         """See `Rule.find`."""

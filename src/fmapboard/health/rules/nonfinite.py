@@ -66,6 +66,7 @@ class NonfiniteCheck(Rule):
 
     kind: ClassVar[str] = "nonfinite"
     leads_to: ClassVar[tuple[str, ...]] = effects.anything(after="nonfinite")
+    cure: ClassVar[str] = "lower_rate"
 
     def find(self, evidence: Evidence) -> Iterator[Finding]:
         """See `Rule.find`."""

@@ -33,6 +33,7 @@ class NotInOptimizerCheck(Rule):
 
     kind: ClassVar[str] = "not_in_optimizer"
     leads_to: ClassVar[tuple[str, ...]] = effects.fading()
+    cure: ClassVar[str] = "all_parameters"
 
     def find(self, evidence: Evidence) -> Iterator[Finding]:
         """See `Rule.find`."""
@@ -65,4 +66,5 @@ class NotInOptimizerCheck(Rule):
             value=count,
             meaning=meaning,
             advice=advice,
+            cure="" if is_outside else None,
         )

@@ -37,6 +37,7 @@ class ProbabilitiesIntoLossCheck(Rule):
     unless: ClassVar[tuple[str, ...]] = ("loss_without_logarithm",)
     leads_to: ClassVar[tuple[str, ...]] = effects.anything()
     is_from_start: ClassVar[bool] = True
+    cure: ClassVar[str] = "no_activation"
 
     def find(self, evidence: Evidence) -> Iterator[Finding]:
         """See `Rule.find`."""

@@ -42,6 +42,7 @@ class SaturatedOutputCheck(Rule):
     kind: ClassVar[str] = "saturated_output"
     group: ClassVar[str] = "saturated"
     leads_to: ClassVar[tuple[str, ...]] = effects.fading(after="saturated_output")
+    cure: ClassVar[str] = "no_activation"
 
     def find(self, evidence: Evidence) -> Iterator[Finding]:
         """See `Rule.find`."""

@@ -34,6 +34,7 @@ class SummedLossCheck(Rule):
     group: ClassVar[str] = "initial_loss"
     leads_to: ClassVar[tuple[str, ...]] = effects.anything()
     is_from_start: ClassVar[bool] = True
+    cure: ClassVar[str] = "lower_rate"
 
     def find(self, evidence: Evidence) -> Iterator[Finding]:
         """See `Rule.find`."""

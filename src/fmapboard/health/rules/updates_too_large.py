@@ -60,6 +60,7 @@ class UpdatesTooLargeCheck(Rule):
     kind: ClassVar[str] = "updates_too_large"
     group: ClassVar[str] = "update_ratio"
     leads_to: ClassVar[tuple[str, ...]] = effects.anything(after="updates_too_large")
+    cure: ClassVar[str] = "lower_rate"
 
     def find(self, evidence: Evidence) -> Iterator[Finding]:
         """See `Rule.find`."""

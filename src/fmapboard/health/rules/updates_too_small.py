@@ -60,6 +60,7 @@ class UpdatesTooSmallCheck(Rule):
     group: ClassVar[str] = "update_ratio"
     unless: ClassVar[tuple[str, ...]] = ("updates_too_large",)
     leads_to: ClassVar[tuple[str, ...]] = effects.fading(after="updates_too_small")
+    cure: ClassVar[str] = "higher_rate"
 
     def find(self, evidence: Evidence) -> Iterator[Finding]:
         """See `Rule.find`."""
@@ -79,27 +80,16 @@ class UpdatesTooSmallCheck(Rule):
             if evidence.losses:
                 text += f" and {_first_loss(evidence)},"
         parameter = ratios.names[int(np.nanargmax(largest))]
-        meaning = "At this rate training takes very long, or stands still"
-        advice = "Raise the learning rate, unless a tiny rate is intended"
-        norm = _clipping_norm(evidence)
-        response = evidence.first_response
-        if norm is not None:
-            meaning = f"The norm of all gradients is {norm:.2g} at every logged step: they are "
-            meaning += "clipped to it"
-            advice = "Clip the gradients to a larger norm, such as 1, before the learning rate is "
-            advice += "changed"
-        elif thresholds.FIRST_RESPONSE.value < response < math.inf:
-            meaning = "The weights are large beside their updates: the first layer's output has a "
-            meaning += f"standard deviation of {rounded(response)}"
-            advice = "Use the layers' own initialization, and scale the inputs"
+        known = _explained(evidence)
         yield Finding(
             message=f"{text} since step {ratios.steps[0]}; the most in `{parameter}`",
             since_step=ratios.steps[0],
             parameter=parameter,
             value=value,
             healthy=f"{percent(small.limit)} to 4 %",
-            meaning=meaning,
-            advice=advice,
+            meaning=known.meaning,
+            advice=known.advice,
+            cure=known.cure,
         )
 
     def _small(self, evidence: Evidence, ratios: Ratios) -> Small:
@@ -122,6 +112,37 @@ class UpdatesTooSmallCheck(Rule):
         limit = self.idle if usual < self.steady else self.idle * thresholds.UNSTEADY.value
         most = np.nanmax(ratios.median, initial=0.0)
         return self.idle if most < limit else 0.0
+
+
+class _Explanation(NamedTuple):
+    """Meaning, advice and cure, as in `Finding`."""
+
+    meaning: str
+    advice: str
+    cure: str | None = None
+
+
+def _explained(evidence: Evidence) -> _Explanation:
+    """Why updates are small."""
+    norm = _clipping_norm(evidence)
+    response = evidence.first_response
+    if norm is not None:
+        return _Explanation(
+            f"The norm of all gradients is {norm:.2g} at every logged step: they are clipped to it",
+            "Clip the gradients to a larger norm, such as 1, before the learning rate is changed",
+            cure="",  # nothing is clipped in a copy's training
+        )
+    if thresholds.FIRST_RESPONSE.value < response < math.inf:
+        return _Explanation(
+            "The weights are large beside their updates: the first layer's output has a standard "
+            f"deviation of {rounded(response)}",
+            "Use the layers' own initialization, and scale the inputs",
+            cure="new_weights",
+        )
+    return _Explanation(
+        "At this rate training takes very long, or stands still",
+        "Raise the learning rate, unless a tiny rate is intended",
+    )
 
 
 def _clipping_norm(evidence: Evidence) -> float | None:

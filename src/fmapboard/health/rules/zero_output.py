@@ -31,6 +31,7 @@ class ZeroOutputCheck(Rule):
     kind: ClassVar[str] = "zero_output"
     group: ClassVar[str] = "dead"
     leads_to: ClassVar[tuple[str, ...]] = effects.fading(after="zero_output")
+    cure: ClassVar[str] = "no_activation"
 
     def find(self, evidence: Evidence) -> Iterator[Finding]:
         """See `Rule.find`."""

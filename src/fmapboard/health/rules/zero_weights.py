@@ -29,6 +29,7 @@ class ZeroWeightsCheck(Rule):
     kind: ClassVar[str] = "zero_weights"
     group: ClassVar[str] = "copied_channels"
     leads_to: ClassVar[tuple[str, ...]] = effects.fading()
+    cure: ClassVar[str] = "new_weights"
 
     def find(self, evidence: Evidence) -> Iterator[Finding]:
         """See `Rule.find`."""

@@ -1,0 +1,260 @@
+"""Causes are proven or refuted by training copies of the network without them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from checked_runs import check, why
+from torch import Tensor, nn
+from torch.nn import functional
+
+import fmapboard
+from fmapboard.checks import Finding
+from fmapboard.errors import ConfigurationError
+from fmapboard.formats.checks import Proof
+from fmapboard.rehearsal import prove
+from fmapboard.rehearsal.prove import Experiments
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+
+
+def network() -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(3), nn.Flatten(), nn.Linear(72, 5)
+    )
+
+
+def batches(count: int = 30) -> Iterator[tuple[Tensor, Tensor]]:
+    generator = torch.Generator().manual_seed(1)
+    means = torch.randn(5, 3, 8, 8, generator=generator)
+    for _ in range(count):
+        labels = torch.randint(5, (16,), generator=generator)
+        yield means[labels] + torch.randn(16, 3, 8, 8, generator=generator), labels
+
+
+def trained(
+    board: Any, model: nn.Module, optimizer: Any, loss: Loss = functional.cross_entropy
+) -> list[float]:
+    losses = []
+    for images, labels in batches():
+        value = loss(model(images), labels)
+        optimizer.zero_grad()
+        value.backward()
+        optimizer.step()
+        losses.append(value.item())
+    return losses
+
+
+def watched(model: nn.Module, folder: Path, optimizer: Any, **options: Any) -> Any:
+    return fmapboard.watch(model, folder, optimizer=optimizer, every=3, prove=True, **options)
+
+
+def sgd(model: nn.Module, lr: float) -> torch.optim.SGD:
+    return torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)
+
+
+def kept_of(board: Any) -> Any:
+    board.flush()
+    return board._run.session.kept
+
+
+def tried(board: Any, **causes: str) -> dict[str, Proof]:
+    """What experiments show of findings of these kinds, with these cures."""
+    kept = kept_of(board)
+    found = [
+        Finding(kind=kind, message="", since_step=0, cure=cures) for kind, cures in causes.items()
+    ]
+    return Experiments(kept.model, kept, None, 60.0).prove(found)
+
+
+def test_a_cause_is_proven_in_every_place_and_the_training_stays_the_same(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    control = network()
+    expected = trained(None, control, sgd(control, 3.0))
+    random = torch.rand(1)
+    model = network()
+    optimizer = sgd(model, 3.0)
+    with watched(model, tmp_path, optimizer) as board:
+        losses = trained(board, model, optimizer)
+    assert repr(losses) == repr(expected)
+    assert torch.equal(torch.rand(1), random)
+    for own, other in zip(model.parameters(), control.parameters(), strict=True):
+        assert torch.equal(own, other)
+        assert own.grad is not None
+    summary = json.loads((tmp_path / "fmapboard_summary.json").read_text())
+    assert summary["cause"]["kind"] == "updates_too_large"
+    proof = summary["cause"]["proof"]
+    assert (proof["outcome"], proof["steps"]) == ("proven", 50)
+    assert proof["cure"].startswith("lower_rate")
+    assert proof["cured"][1] < 0.5 * proof["as_it_is"][1]
+    line = next(line for line in why(capsys, tmp_path)[1].splitlines() if "proof: " in line)
+    assert line.startswith("proof: proven: as it is ")
+    assert line.removeprefix("proof: p") in check(capsys, tmp_path)[1]
+    assert json.loads(why(capsys, "--json", tmp_path)[1])["cause"]["proof"] == proof
+
+
+def test_a_cause_that_is_not_there_is_refuted_and_no_longer_first(tmp_path: Path) -> None:
+    model = network()
+    optimizer = sgd(model, 0.05)
+    with watched(model, tmp_path, optimizer) as board:
+        trained(board, model, optimizer)
+        found = tried(
+            board,
+            updates_too_small="higher_rate",
+            loss_climbed="turned_sign",
+            eval_mode="train_mode",
+            not_in_optimizer="all_parameters",
+            double_softmax="no_activation",
+        )
+    assert {kind: proof.outcome for kind, proof in found.items()} == dict.fromkeys(
+        ("updates_too_small", "loss_climbed", "eval_mode", "not_in_optimizer", "double_softmax"),
+        "refuted",
+    )
+    assert found["eval_mode"].why == "every module is in training mode"
+
+
+def test_of_two_causes_at_once_each_is_proven_beside_the_other(tmp_path: Path) -> None:
+    model = network()
+    optimizer = sgd(model, 3e-6)
+    with watched(model, tmp_path, optimizer) as board:
+        trained(board, model, optimizer, loss=lambda o, y: -functional.cross_entropy(o, y))
+        found = tried(board, loss_climbed="turned_sign", updates_too_small="higher_rate")
+    assert [proof.outcome for proof in found.values()] == ["proven", "proven"]
+    assert found["loss_climbed"].without == ("updates_too_small",)
+
+
+def test_an_error_in_a_copy_is_the_reason_why_nothing_was_tried(tmp_path: Path) -> None:
+    class Once(nn.Module):
+        calls = 0
+
+        def forward(self, maps: Tensor) -> Tensor:
+            Once.calls += 1
+            if Once.calls > 30:
+                raise RuntimeError("no more")
+            return maps
+
+    model = network().append(Once())
+    optimizer = sgd(model, 3.0)
+    with watched(model, tmp_path, optimizer) as board:
+        trained(board, model, optimizer)
+    summary = json.loads((tmp_path / "fmapboard_summary.json").read_text())
+    assert summary["cause"]["proof"]["outcome"] == "not tried"
+    assert summary["cause"]["proof"]["why"] == "a copy's training failed (no more)"
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (
+            lambda board, patch: patch.setattr(prove, "world_size", lambda: 2),
+            "several processes train, and a copy would train in one of them alone",
+        ),
+        (
+            lambda board, patch: kept_of(board).batches.clear(),
+            "no batch of a logged step was kept",
+        ),
+        (
+            lambda board, patch: kept_of(board).optimizers.append(kept_of(board).optimizers[0]),
+            "several optimizers train the network",
+        ),
+    ],
+)
+def test_what_prevents_an_experiment_is_said(
+    change: Callable[..., Any], reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = network()
+    optimizer = sgd(model, 3.0)
+    with watched(model, tmp_path, optimizer) as board:
+        trained(board, model, optimizer)
+        change(board, monkeypatch)
+        (proof,) = tried(board, updates_too_large="lower_rate").values()
+    assert (proof.outcome, proof.why) == ("not tried", reason)
+
+
+def test_a_time_that_is_over_is_said(tmp_path: Path) -> None:
+    model = network()
+    optimizer = sgd(model, 3.0)
+    with watched(model, tmp_path, optimizer) as board:
+        trained(board, model, optimizer)
+        kept = kept_of(board)
+        ticks = iter(range(10_000))
+        found = [Finding(kind="updates_too_large", message="", since_step=0, cure="lower_rate")]
+        clock = lambda: float(next(ticks))  # noqa: E731
+        (proof,) = Experiments(kept.model, kept, None, 60.0, clock).prove(found).values()
+        assert proof.why.startswith("60 s were over")
+        (proof,) = Experiments(kept.model, kept, None, 3.0, clock).prove(found).values()
+        assert (proof.outcome, proof.why) == ("not tried", "3 s were over after 1 steps")
+
+
+def test_batches_are_copied_once_a_loader_uses_their_memory_again(tmp_path: Path) -> None:
+    model = network()
+    optimizer = sgd(model, 0.05)
+    memory = torch.empty(16, 3, 8, 8)
+    expected = []
+    with watched(model, tmp_path, optimizer) as board:
+        for step, (images, labels) in enumerate(batches()):
+            memory.numpy()[:] = images.numpy()
+            functional.cross_entropy(model(memory), labels).backward()
+            optimizer.step()
+            if step % 3 == 0:
+                expected.append(images)
+        kept = kept_of(board)
+        assert kept.copies
+        for batch in kept.batches:
+            assert batch.is_intact
+            assert torch.equal(batch.received[0][0], expected[batch.step // 3])
+
+
+def test_of_a_large_batch_the_first_samples_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fmapboard.session.kept_batches.MAX_BYTES_PER_BATCH", 4 * 3 * 64 * 8)
+    model = network()
+    optimizer = sgd(model, 3.0)
+    with watched(model, tmp_path, optimizer) as board:
+        trained(board, model, optimizer)
+        assert {len(batch.received[0][0]) for batch in kept_of(board).batches} == {8}
+        (proof,) = tried(board, updates_too_large="lower_rate").values()
+    assert proof.outcome == "proven"
+
+
+def test_without_prove_nothing_is_kept_and_why_says_how_to_get_a_proof(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = network()
+    optimizer = sgd(model, 3.0)
+    with fmapboard.watch(model, tmp_path, optimizer=optimizer, every=3) as board:
+        trained(board, model, optimizer)
+        assert board._run.session.kept is None
+        with pytest.raises(ConfigurationError, match="prove=True"):
+            board.prove()
+    lines = why(capsys, tmp_path)[1].splitlines()
+    assert lines[-1].startswith("proof: none was tried; watch(..., prove=True)")
+    assert "proof" not in (tmp_path / "fmapboard_summary.json").read_text()
+
+
+def test_a_proof_in_the_middle_is_kept_by_later_steps(tmp_path: Path) -> None:
+    model = network()
+    optimizer = sgd(model, 3.0)
+    with watched(model, tmp_path, optimizer) as board:
+        trained(board, model, optimizer)
+        verdict = board.prove()
+        assert verdict.cause.proof.outcome == "proven"
+        before = board.logged_steps
+        trained(board, model, optimizer)
+        assert board.logged_steps == before + 10
+        board.flush()
+        assert board._run.pipeline.verdict.cause.proof == verdict.cause.proof
+
+
+@pytest.mark.parametrize("given", ["yes", -1, float("nan"), None])
+def test_prove_takes_a_number_of_seconds(given: Any, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="prove="):
+        fmapboard.watch(network(), tmp_path, prove=given)
