@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor, nn
 
+from fmapboard.capture.attention import MOST_IMAGES, ROWS, AttentionRows
 from fmapboard.capture.hooks import HookRegistry
 from fmapboard.capture.inputs import PendingInputImage, input_images
 from fmapboard.capture.isolation import aside
@@ -30,7 +31,7 @@ from fmapboard.capture.twin import Twin
 from fmapboard.errors import CaptureError, FmapboardError, first_line
 from fmapboard.extraction.call_trace import run_recorded
 from fmapboard.interrupts import interrupt_in
-from fmapboard.measure.reducer import PendingMeasurement, Reducer
+from fmapboard.measure.reducer import PendingMeasurement, Reducer, with_note
 from fmapboard.model.layers import Layers
 from fmapboard.model.roles import activations
 from fmapboard.model.tensors import first_tensor, is_observable, tensors
@@ -101,6 +102,12 @@ class ImageListener(CaptureListener):
 
     def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
         """Reduce a layer's output immediately: the next operation may overwrite it."""
+        note = ""
+        if isinstance(value, AttentionRows):
+            with aside(value.call.device.type, value.call.nbytes):
+                rows = value.read()
+            value = rows.values
+            note = rows.note
         tensor = first_tensor(value)
         if tensor is None or not is_observable(tensor):
             return
@@ -113,7 +120,7 @@ class ImageListener(CaptureListener):
             if self._count > 1:
                 images = [tensor[n : n + 1] for n in range(self._count)]
             reduced = [self._reduce(layer_call, "feature_maps", image, module) for image in images]
-            self._layers.append(reduced)
+            self._layers.append([with_note(measured, note) for measured in reduced])
         self._seconds += time.perf_counter() - begun
 
     def _check_shape(self, layer_call: LayerCall, tensor: Tensor, shapes: Shapes) -> None:
@@ -225,7 +232,7 @@ class ImagePasses:
         seen = ImageListener(self.reducer, 1, None, self.normalization)
         run = partial(run_side_pass, probe=image)
         with _raising(CaptureError, "the model cannot run on this input"):
-            run_recorded(registry, seen, run)
+            run_recorded(registry, seen, run, attention=True)
         registry.check_taps()
         if not seen.labels and not self._has_output:
             raise CaptureError(NOTHING_RAN)
@@ -258,7 +265,10 @@ class ImagePasses:
         sizes = map(math.prod, shapes.values())
         values = sum(sizes)
         nbytes = max(1, 4 * values)
-        return max(1, MAX_PASS_BYTES // nbytes)
+        most = max(1, MAX_PASS_BYTES // nbytes)
+        if any(label.endswith(ROWS) for label in shapes):
+            return min(most, MOST_IMAGES)
+        return most
 
     def _batch(self, images: Tensor, shapes: Shapes, first: int) -> list[PendingStep]:
         seen = ImageListener(self.reducer, len(images), shapes, self.normalization)
@@ -266,7 +276,7 @@ class ImagePasses:
         twin = Twin(registry.model)
         with (
             _raising(NotSeparable, f"a pass on {len(images)} images failed"),
-            registry.listening(seen, twin=twin),
+            registry.listening(seen, twin=twin, attention=True),
         ):
             run_side_pass(twin, images)
         if seen.labels != list(shapes):

@@ -38,7 +38,7 @@ ROWS = ".rows"
 PEAK_ROWS = ".peak_rows"
 """Likewise: per head, the row with the largest logit."""
 
-_MOST_IMAGES = 8
+MOST_IMAGES = 8
 """How many images of a batch are read."""
 
 
@@ -283,7 +283,7 @@ def _is_readable(tensor: Tensor) -> bool:
 
 def _images(values: int) -> int:
     """How many images are read at once if each has so many values."""
-    return min(_MOST_IMAGES, max(1, MOST_HELD // values))
+    return min(MOST_IMAGES, max(1, MOST_HELD // values))
 
 
 def _by_image(tensor: Tensor, batch: int) -> Tensor:

@@ -29,7 +29,7 @@ from fmapboard.measure.batchnorm_gaps import BatchNormLayer, PendingGaps, runnin
 from fmapboard.measure.experts import chosen_experts
 from fmapboard.measure.norms import Factor
 from fmapboard.measure.packing import reduce_together
-from fmapboard.measure.reducer import PendingMeasurement, Reducer
+from fmapboard.measure.reducer import PendingMeasurement, Reducer, with_note
 from fmapboard.measure.statistics import PendingStatistics
 from fmapboard.model.layers import clean_name
 from fmapboard.model.tensors import Packed, Unread, first_tensor, is_observable, tensors, why_unread
@@ -276,10 +276,7 @@ class ActivationCollector(CaptureListener):
         with aside(device, value.call.nbytes):
             rows = value.read()
         self._keep(layer_call, "feature_maps", rows.values, module)
-        kept = self.pending[-1]
-        if kept.drawn is not None:
-            view = "; ".join(filter(None, [rows.note, kept.drawn.view]))
-            kept = kept._replace(drawn=kept.drawn._replace(view=view))
+        kept = with_note(self.pending[-1], rows.note)
         self.pending[-1] = kept._replace(heads=rows.numbers if self.numbers else None)
 
     def _reduce_held(self) -> None:

@@ -147,6 +147,7 @@ def run_recorded(
     given: tuple[Any, ...] = (),
     *,
     sides: tuple[Side, ...] = ("output",),
+    attention: bool = False,
 ) -> Any:
     """Run a pass of a twin and deliver what its layers return to a listener.
 
@@ -156,6 +157,7 @@ def run_recorded(
         run: Runs the twin; after an error of the model, another one.
         given: As for ``explained``.
         sides: ``"output"``, ``"input"`` or both.
+        attention: Deliver rows of attention, too.
 
     Returns:
         What ``run`` returned.
@@ -167,7 +169,7 @@ def run_recorded(
     twin = Twin(registry.model)
     with (
         explained(registry.model, run, given),
-        registry.listening(listener, sides=sides, twin=twin),
+        registry.listening(listener, sides=sides, twin=twin, attention=attention),
     ):
         return run(twin)
 

@@ -166,6 +166,14 @@ class PendingMeasurement(NamedTuple):
         )
 
 
+def with_note(measured: PendingMeasurement, note: str) -> PendingMeasurement:
+    """A measurement whose drawn maps say first what they are."""
+    if measured.drawn is None or not note:
+        return measured
+    view = "; ".join(filter(None, [note, measured.drawn.view]))
+    return measured._replace(drawn=measured.drawn._replace(view=view))
+
+
 @dataclass(slots=True)
 class Reducer:
     """Reduces captured tensors to measurements.
