@@ -53,7 +53,7 @@ from fmapboard.model.kernel_shapes import (
     refuse,
 )
 from fmapboard.model.layers import WatchedLayers
-from fmapboard.model.roles import floor_of
+from fmapboard.model.roles import floor_of, is_off_at_zero
 from fmapboard.model.tensors import first_tensor, tensors
 from fmapboard.records import LayerCall
 
@@ -261,8 +261,8 @@ class LayerCalls:
             stride = tuple(module.stride)
         part = module.part if isinstance(module, Attention) else self.watched.parts.get(name)
         floor = floor_of(module)
-        if part is not None and part.unit == "expert":
-            floor = 0.0  # of an expert that is not chosen
+        if part is not None and floor is None and is_off_at_zero(part, module):
+            floor = 0.0
         layer_call = LayerCall(
             layer=name,
             type=kind.removeprefix("FSDP"),

@@ -271,6 +271,9 @@ SOFTMAX_RANGE = Threshold(
     healthy="up to 20",
     faulty="300 to 1,500",
 )
+SINGLE_TOKEN = Threshold(
+    0.99, "largest weight of a row of attention", "such rows differ only in where that token is"
+)
 DEAD_HEADS_SPAN = Threshold(
     50,
     "training steps",

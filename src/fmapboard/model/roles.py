@@ -12,13 +12,15 @@ from torch import Tensor, nn
 from fmapboard.errors import LayerNotFound, closest
 from fmapboard.model.kernel_shapes import is_convolution
 from fmapboard.model.layers import named_layers, unwrap
+from fmapboard.records import LayerPart
 
 
 def floor_of(module: nn.Module) -> float | None:
     """The off value of an activation module: its output for inputs it suppresses; None without one.
 
     Covers ReLU, ReLU6, Hardtanh, Threshold, Hardsigmoid, Hardswish, ELU, CELU and SELU. LeakyReLU,
-    PReLU, GELU and SiLU have none, so their channels never count as dead.
+    PReLU, GELU and SiLU have none, so their channels count as dead in MLPs of blocks only, see
+    `is_off_at_zero`.
     """
     if isinstance(module, nn.ReLU6) or type(module) in (nn.ReLU, nn.Hardsigmoid, nn.Hardswish):
         return 0.0
@@ -31,6 +33,18 @@ def floor_of(module: nn.Module) -> float | None:
     if isinstance(module, nn.SELU):
         return _SELU_FLOOR
     return None
+
+
+def is_off_at_zero(part: LayerPart, module: nn.Module) -> bool:
+    """True for routers, and activations of MLPs: all of GELU is 0 where its inputs are far below 0.
+
+    Args:
+        part: what the module is in a block.
+        module: the module; a layer with parameters of its own is no activation.
+    """
+    if part.unit == "expert":
+        return True
+    return part.unit == "unit" and next(module.parameters(), None) is None
 
 
 # Klambauer et al., Self-Normalizing Neural Networks (2017): -scale * alpha.

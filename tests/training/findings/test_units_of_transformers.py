@@ -162,3 +162,74 @@ def test_dead_units_and_experts_beside_dead_heads_are_each_named(tmp_path: Path)
         "dead": ("blocks.0.mlp.1", 20),
         "dead_experts": ("blocks.1.mlp.gate", 20),
     }
+
+
+def same_units(model: Transformer) -> None:
+    """All units of the first MLP are copies."""
+    first = model.blocks[0].mlp[0]
+    first.weight.copy_(first.weight[:1].expand(2 * WIDTH, -1))
+    first.bias.fill_(0.1)
+
+
+def same_heads(model: Transformer) -> None:
+    """All heads of the first block have the weights of its first one."""
+    for parameter in model.blocks[0].attn.qkv.parameters():
+        by_head = parameter.unflatten(0, (3, 4, 4))
+        by_head[:, 1:] = by_head[:, :1].clone()
+
+
+def infinite_units(model: Transformer) -> None:
+    model.blocks[0].mlp[0].bias[3] = float("inf")
+
+
+def same_values(model: Transformer) -> None:
+    """Each unit of the first MLP has one value, and gets no gradient that would change it."""
+    first = model.blocks[0].mlp[0]
+    first.weight.zero_()
+    first.bias.fill_(0.5)
+    first.weight.register_hook(torch.zeros_like)
+
+
+def infinite_queries(model: Transformer) -> None:
+    model.blocks[1].attn.qkv.weight[0, 0] = float("inf")
+
+
+def test_units_of_gelu_far_below_0_are_dead_and_called_units(tmp_path: Path) -> None:
+    found = found_in(tmp_path, dead_units, act=nn.GELU)
+    assert found["dead"].message == "100 % of 32 units dead in `blocks.0.mlp.1` since step 0"
+
+
+def test_copied_units_and_heads_are_called_so(tmp_path: Path) -> None:
+    found = found_in(tmp_path / "heads", same_heads, same_units)
+    assert found["copied_channels"].message == (
+        "100 % of the drawn heads in `blocks.0.attn.rows` have a copy in the layer at step 0, and "
+        "in 1 further layer"
+    )
+    units = found_in(tmp_path / "units", same_units, act=nn.GELU)
+    assert units["copied_channels"].message == (
+        "100 % of the drawn units in `blocks.0.mlp.1` have a copy in the layer at step 0"
+    )
+
+
+def test_heads_that_are_not_finite_are_named_beside_experts(tmp_path: Path) -> None:
+    found = found_in(tmp_path, infinite_queries, left_out_experts, since=20)
+    first = found["nonfinite"]
+    assert (first.layer, first.since_step) == ("blocks.1.attn.rows", 20)
+    assert first.meaning.startswith("It is not recorded whether the layer's weights were finite")
+    assert found["dead_experts"].since_step == 20
+
+
+def test_units_that_are_not_finite_are_named_with_their_first_step(tmp_path: Path) -> None:
+    found = found_in(tmp_path, infinite_units, same_queries, since=20)
+    first = found["nonfinite"]
+    assert (first.layer, first.since_step) == ("blocks.0.mlp.1", 20)
+    assert first.meaning.startswith("It is not recorded whether the layer's weights were finite")
+
+
+def test_units_of_one_value_are_constant_since_their_first_step(tmp_path: Path) -> None:
+    found_in(tmp_path, same_values, since=20)
+    ((record,),) = (run.records for run in read_runs(tmp_path))
+    table = record.layers()
+    row = table.index("", "blocks.0.mlp.1")
+    assert row is not None
+    assert table.since["constant"] == {row: 20}

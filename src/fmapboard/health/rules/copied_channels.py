@@ -20,7 +20,7 @@ from fmapboard.health.table import HealthRow, call_text
 
 @dataclass(frozen=True, slots=True)
 class CopiedChannelsCheck(Rule):
-    """Channels of a layer that are copies of each other at the first logged step.
+    """Channels, units of an MLP or heads that are copies of each other at the first logged step.
 
     Copies have equal ranges, standard deviations and distances of the mean from the minimum, to
     within 1e-4 of the range; they may differ by an offset, as that of a bias.
@@ -62,8 +62,9 @@ class CopiedChannelsCheck(Rule):
             more = f", and in {others} further {layers}"
         advice = "Initialize the weights at random, not with a constant"
         yield Finding(
-            message=f"{whole_percent(share)} of the drawn channels in {call_text(table, row)} "
-            f"have a copy in the layer at {table.step_text(table.steps[0])}{more}",
+            message=f"{whole_percent(share)} of the drawn {row.facts.unit}s in "
+            f"{call_text(table, row)} have a copy in the layer at "
+            f"{table.step_text(table.steps[0])}{more}",
             since_step=table.steps[0],
             layer=row.facts.label,
             value=share,
@@ -81,12 +82,24 @@ class CopiedChannelsCheck(Rule):
             if row.facts.channels == 1:
                 break
             statistics = evidence.record.first.get(row.facts.label)
-            if statistics is None or not is_weighted(row):
+            if statistics is None or not _has_weights(row, statistics):
                 continue
             share = _copied_share(statistics, self.least)
             if share >= self.share:
                 copied.append((row, share))
         return copied
+
+
+def _has_weights(row: HealthRow, statistics: Mapping[str, Floats]) -> bool:
+    """True for layers that compute each unit with weights of its own, units and heads included.
+
+    Of the two rows that are read per head, that of the largest logit is left out, and so are heads
+    that attend to a single token, whose rows all have the same numbers.
+    """
+    if row.facts.unit == "head":
+        is_sharp = bool((statistics["maximum"] >= thresholds.SINGLE_TOKEN.value).any())
+        return row.facts.layer.endswith(".rows") and not is_sharp
+    return is_weighted(row) or row.facts.unit == "unit"
 
 
 def _copied_share(statistics: Mapping[str, Floats], least: int) -> float:

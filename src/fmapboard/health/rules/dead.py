@@ -84,7 +84,7 @@ class DeadCheck(Rule):
             word = "off"
             healthy = ""
         return Finding(
-            message=f"{whole_percent(layer.share)} of {count}channels {word} in {where} "
+            message=f"{whole_percent(layer.share)} of {count}{row.facts.unit}s {word} in {where} "
             f"{table.since_text(since)}{besides}",
             since_step=since,
             layer=row.facts.label,

@@ -175,8 +175,11 @@ def _own_weights(first_seen: FirstSeen) -> tuple[str, ...] | None:
     names = None if facts is None else facts.nonfinite_weights
     if first_seen.row is None or first_seen.place != "feature_maps" or names is None:
         return None
-    layer = first_seen.table.rows[first_seen.row].facts.layer
-    return tuple(name for name in names if name.startswith(f"{layer}."))
+    layer = first_seen.table.rows[first_seen.row].facts
+    own = tuple(name for name in names if name.startswith(f"{layer.layer}."))
+    if layer.unit in ("head", "unit") and not own:
+        return None  # their weights are those of layers within the block, which are not recorded
+    return own
 
 
 def _not_finite(own: tuple[str, ...]) -> str:
