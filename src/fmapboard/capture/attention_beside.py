@@ -14,8 +14,10 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from fmapboard.capture.attention import AttentionMode
 from fmapboard.capture.own_pass import own_pass
-from fmapboard.capture.side_pass import own_arguments
+from fmapboard.capture.side_pass import copied_values
 from fmapboard.capture.twin import NoTwin, Twin
+from fmapboard.errors import first_line
+from fmapboard.interrupts import raise_interrupt
 from fmapboard.model.distributed import are_flattened, is_sharded
 from fmapboard.model.kernel_shapes import functions, names_in
 
@@ -42,9 +44,18 @@ def attend_beside(module: nn.Module, args: Any, kwargs: Any, mode: AttentionMode
     with _disable_current_modes(), torch.no_grad():
         twin = Twin(module)
         with own_pass(twin, keeps_parameters=True):
-            own_args, own_kwargs = own_arguments(args, kwargs)
+            own_args, own_kwargs = _copied((args, kwargs))
             with mode:
                 twin.module(*own_args, **own_kwargs)
+
+
+def _copied(arguments: Any) -> Any:
+    """Copies of all that the module may change, such as a cache of keys that layers share."""
+    try:
+        return copied_values(arguments)
+    except Exception as error:
+        raise_interrupt(error)
+        raise NoTwin(f"its arguments cannot be copied ({first_line(error)})") from error
 
 
 def _obstacle(module: nn.Module) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -18,7 +18,7 @@ from fmapboard.errors import WarnOnce
 from fmapboard.interrupts import interrupt_in, raise_interrupt
 from fmapboard.model.distributed import are_flattened, is_sharded
 from fmapboard.model.layers import WatchedLayers
-from fmapboard.model.tensors import map_tensors, tensors
+from fmapboard.model.tensors import map_tensors
 
 
 class Probe:
@@ -179,7 +179,7 @@ class EagerPass:
         try:
             twin = Twin(module)
             with torch.no_grad(), own_pass(twin, keeps_parameters=True), hooked(twin):
-                own_args, own_kwargs = own_arguments(args, kwargs)
+                own_args, own_kwargs = _own_arguments(args, kwargs)
                 twin.module(*own_args, **own_kwargs)
         except NoTwin as error:
             self._obstacle = str(error)
@@ -196,7 +196,7 @@ class EagerPass:
         )
 
 
-def own_arguments(args: Any, kwargs: Any) -> Any:
+def _own_arguments(args: Any, kwargs: Any) -> Any:
     """Copies of arguments; of what cannot be copied as a whole, copies of the tensors in it."""
     try:
         return copied_values((args, kwargs))
@@ -215,8 +215,33 @@ def _obstacle(model: nn.Module) -> str:
 
 
 def copied_values(values: Any) -> Any:
-    """A deep copy of arguments, which the model may change; tensors without their graph."""
-    return copy.deepcopy(values, {id(t): detached_copy(t) for t in tensors(values)})
+    """A deep copy of arguments, which the model may change; tensors without their graph.
+
+    Raises:
+        Exception: something cannot be copied.
+    """
+    return copy.deepcopy(values, {id(t): detached_copy(t) for t in _held(values)})
+
+
+def _held(values: Any) -> list[Tensor]:
+    """All tensors inside a value, also those in attributes of objects such as a cache of keys."""
+    found = list[Tensor]()
+    seen = set[int]()
+    due = [values]
+    while due:
+        item = due.pop()
+        if id(item) in seen:
+            continue
+        seen.add(id(item))
+        if isinstance(item, Tensor):
+            found.append(item)
+        elif isinstance(item, Mapping):
+            due += item.values()
+        elif isinstance(item, (list, tuple, set)):
+            due += item
+        elif not isinstance(item, (nn.Module, type)):
+            due += getattr(item, "__dict__", {}).values()
+    return found
 
 
 def detached_copy(tensor: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterator
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -184,14 +185,57 @@ class Counts(Attention):
         return super().forward(tokens) / self.calls
 
 
+class Cache:
+    """Queries of earlier layers, as in caches of transformers."""
+
+    def __init__(self) -> None:
+        self.layers: list[Any] = []
+
+
+class Caching(Attention):
+    """Attention that depends on how many layers have used a cache before."""
+
+    def forward(self, tokens: Tensor, cache: Cache) -> Tensor:
+        cache.layers.append(SimpleNamespace(keys=tokens * 2))
+        added = sum(layer.keys.mean() for layer in cache.layers)
+        return super().forward(tokens) * len(cache.layers) + added
+
+
+class CachingNet(AttendingNet):
+    """Blocks that share a cache.
+
+    Args:
+        cache: makes it.
+    """
+
+    def __init__(self, cache: Callable[[], Cache] = Cache) -> None:
+        super().__init__(lambda: Caching(fused))
+        self.cache = cache
+
+    def forward(self, x: Tensor) -> Tensor:
+        cache = self.cache()
+        tokens = self.patches(x).flatten(2).transpose(1, 2)
+        for block in self.blocks:
+            tokens = tokens + block.attn(tokens, cache)
+        return self.head(tokens.mean(1))
+
+
+class Uncopied(Cache):
+    def __deepcopy__(self, memo: Any) -> Any:
+        raise TypeError("no copy of a cache")
+
+
 BESIDE: dict[str, Callable[[], nn.Module]] = {
     **NETWORKS,
     "state": lambda: AttendingNet(lambda: Counts(fused)),
+    "cache": CachingNet,
 }
 
 
 def checkpointed(make: Callable[[], nn.Module], how: str) -> nn.Module:
     model = make()
+    if isinstance(model, CachingNet):
+        how = ""  # its forward does not call the blocks
     for block in model.blocks if how else ():
         block.forward = partial(checkpoint, block.forward, **CHECKPOINTS[how])
     return model
@@ -207,6 +251,21 @@ def test_after_a_compilation_attention_is_read_beside_and_training_stays_bitwise
     kept = MemoryWriter()
     assert_same(trained(make, kept), trained(make, None))
     assert [labels(step) for step in kept.steps] == [LABELS, LABELS]
+
+
+@pytest.mark.usefixtures("after_a_compilation")
+def test_attention_whose_arguments_cannot_be_copied_is_not_run_beside(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "fmapboard")
+    make = partial(CachingNet, Uncopied)
+    kept = MemoryWriter()
+    assert_same(trained(make, kept), trained(make, None))
+    assert [labels(step) for step in kept.steps] == [[], []]
+    assert [m for m in caplog.messages if "rows of attention" in m] == [
+        "fmapboard: the rows of attention in blocks.0.attn are not recorded: torch.compile is "
+        "used, and its arguments cannot be copied (no copy of a cache)"
+    ]
 
 
 def test_rows_that_are_read_beside_are_those_of_the_pass_itself(
