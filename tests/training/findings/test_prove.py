@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from checked_runs import check, why
+from tab_client import open_tab
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -76,28 +77,34 @@ def tried(board: Any, **causes: str) -> dict[str, Proof]:
 def test_a_cause_is_proven_in_every_place_and_the_training_stays_the_same(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    run = tmp_path / "run"
     control = network()
     expected = trained(None, control, sgd(control, 3.0))
     random = torch.rand(1)
     model = network()
     optimizer = sgd(model, 3.0)
-    with watched(model, tmp_path, optimizer) as board:
+    with watched(model, run, optimizer) as board:
         losses = trained(board, model, optimizer)
     assert repr(losses) == repr(expected)
     assert torch.equal(torch.rand(1), random)
     for own, other in zip(model.parameters(), control.parameters(), strict=True):
         assert torch.equal(own, other)
         assert own.grad is not None
-    summary = json.loads((tmp_path / "fmapboard_summary.json").read_text())
+    summary = json.loads((run / "fmapboard_summary.json").read_text())
     assert summary["cause"]["kind"] == "updates_too_large"
     proof = summary["cause"]["proof"]
     assert (proof["outcome"], proof["steps"]) == ("proven", 50)
     assert proof["cure"].startswith("lower_rate")
     assert proof["cured"][1] < 0.5 * proof["as_it_is"][1]
-    line = next(line for line in why(capsys, tmp_path)[1].splitlines() if "proof: " in line)
+    line = next(line for line in why(capsys, run)[1].splitlines() if "proof: " in line)
     assert line.startswith("proof: proven: as it is ")
-    assert line.removeprefix("proof: p") in check(capsys, tmp_path)[1]
-    assert json.loads(why(capsys, "--json", tmp_path)[1])["cause"]["proof"] == proof
+    assert line.removeprefix("proof: p") in check(capsys, run)[1]
+    assert json.loads(why(capsys, "--json", run)[1])["cause"]["proof"] == proof
+    tab = open_tab(tmp_path)
+    shown = tab.ask("data/findings", run="run")
+    assert shown["line"]["text"].endswith(line.removeprefix("proof: "))
+    (stated,) = tab.ask("data/verdicts", run="run")["verdicts"]
+    assert stated["text"] == shown["line"]["text"]
 
 
 def test_a_cause_that_is_not_there_is_refuted_and_no_longer_first(tmp_path: Path) -> None:

@@ -72,7 +72,8 @@ class Verdict:
 
     Attributes:
         state: ``fault``, ``suspicion``, ``does not learn``, ``not known`` or ``learns``.
-        text: the cause or, if there is none, whether it learns; names are between backticks.
+        text: the cause, and what an experiment has shown of it or, if there is none, whether it
+            learns; names are between backticks.
         rest: the other lines of ``fmapboard why``.
         name: name of the model; "" for none.
         label: the layer call; "" if it is not about a layer.
@@ -146,7 +147,7 @@ def verdicts(provider: Provider, run: Sequence[str]) -> Verdicts:
         if not models or len(known) < len(models):
             continue
         judged = _judge(name, known)
-        lines.append(RunLine(name, judged.state, judged.line))
+        lines.append(RunLine(name, judged.state, _text(judged)))
     return Verdicts(lines)
 
 
@@ -213,8 +214,15 @@ def _of_series(provider: Provider, model: ModelOverview, off: Sequence[str]) -> 
     return provider.built(key, build, lambda _: _BYTES)[1]
 
 
+def _text(judged: Judged) -> str:
+    """The line of a verdict, with what an experiment has shown of the cause."""
+    if judged.cause is None or not judged.cause.proved:
+        return judged.line
+    return f"{judged.line}; {judged.cause.proved}"
+
+
 def _verdict(judged: Judged, lines: Sequence[Line]) -> Verdict:
-    verdict = Verdict(judged.state, judged.line, judged.rest)
+    verdict = Verdict(judged.state, _text(judged), judged.rest)
     if judged.cause is None:
         return verdict
     first = lines[0]  # that of the root cause
