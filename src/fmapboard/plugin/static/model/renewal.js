@@ -47,7 +47,7 @@ export function timeText(ms) {
 
 const LIVE_EVERY_MS = 10000;
 /** From a server that reads the files as they grow; TensorBoard looks at them every 5 s. */
-const CLOSE_EVERY_MS = 3000;
+const CLOSE_EVERY_MS = 2000;
 const EMPTY_EVERY_MS = 3000;
 /** While TensorBoard is reading a log that was written before. */
 const UNREAD_EVERY_MS = 2000;
