@@ -29,6 +29,7 @@ from fmapboard.model.distributed import is_sharded, rank
 from fmapboard.model.given import check_model, check_not_inference
 from fmapboard.model.layers import Layers, unwrap
 from fmapboard.options import Options, WatchOptions, check_names, check_place, with_options
+from fmapboard.printing import console
 from fmapboard.records import KernelShape
 from fmapboard.report.result import Report
 from fmapboard.schedule import StepCounter, as_schedule, never, step_number
@@ -88,6 +89,7 @@ class End:
         hook.call(id(self), function)  # which keeps the logger
 
     def _clean_up(self) -> None:
+        self.run.end_first_pass(is_complete=False)
         self.stop_counting()
         self.run.session.abandon()
         if is_capturing():  # the worker waits for its end
@@ -149,6 +151,10 @@ def check_writer_is_free(writer: object, name: str | None) -> None:
         )
 
 
+def _nothing() -> None:
+    """In place of a reference."""
+
+
 class RunSoFar:
     """Reports the run that a logger logs, and tries out what takes its fault away.
 
@@ -162,6 +168,7 @@ class RunSoFar:
         self._run = run
         self._scaler = scaler
         self._prove_seconds = seconds
+        self._trained: tuple[Callable[[], Any], Callable[[], Any] | None] = (_nothing, None)
 
     def prove(self) -> Verdict | None:
         """Train copies of the network without the cause of its fault, and return the verdict.
@@ -252,6 +259,64 @@ class RunSoFar:
             below=False,
         )  # fmt: skip
 
+    def rehearse(
+        self,
+        batch: Any = None,
+        loss: Callable[[Any, Any], Tensor] | None = None,
+        *,
+        seconds: float = 60.0,
+    ) -> Any:
+        """Rehearse the training with the model and the optimizer that are watched.
+
+        Without ``batch``, it happens at the end of the next logged step that begins, on what the
+        model is called with there, with the loss that was read from the gradient, as
+        ``watch(..., rehearse=True)`` does at the first one, and the result is printed.
+
+        Args:
+            batch: see `fmapboard.rehearse`.
+            loss: likewise.
+            seconds: likewise.
+
+        Returns:
+            The answers, a `Rehearsal`; None without ``batch``.
+
+        Raises:
+            ConfigurationError: no optimizer was passed to ``watch``, or an argument is invalid.
+        """
+        from fmapboard.rehearsal.run import rehearse
+
+        if batch is None:
+            self._run.opened = partial(self._see_first_pass, seconds)
+            return None
+        model, optimizer = self._rehearsed()
+        return rehearse(model, batch, loss, optimizer, scaler=self._scaler, seconds=seconds)
+
+    def _rehearsed(self) -> tuple[Any, Any]:
+        """The model and the optimizer, which the logger does not keep."""
+        model, optimizer = self._trained
+        return model(), None if optimizer is None else optimizer()
+
+    def _see_first_pass(self, seconds: float = 60.0) -> None:
+        """Called when the step opens that is rehearsed."""
+        from fmapboard.rehearsal.first_pass import FirstPass
+
+        seen = FirstPass(self._rehearsed()[0])
+
+        def closed(is_complete: bool) -> None:
+            seen.remove()
+            if not is_complete:
+                return
+            try:
+                model, optimizer = self._rehearsed()
+                found = seen.rehearse(model, optimizer, self._scaler, seconds)
+            except Exception as error:
+                raise_interrupt(error)
+                self._run.warn.warn("rehearse", f"the training was not rehearsed: {error}")
+            else:
+                console().print(str(found), soft_wrap=True)
+
+        self._run.closed = closed
+
 
 class FeatureMapLogger(RunSoFar):
     """Logs a model's feature maps, histograms and gradient norms while it trains.
@@ -300,6 +365,10 @@ class FeatureMapLogger(RunSoFar):
         pipeline = Pipeline(open_writer() if writes else MemoryWriter(), options, warn)
         run = Run(steps, session, pipeline, warn, writes)
         super().__init__(run, scaler, options.prove_seconds)
+        held = None if optimizer is None else weakref.ref(optimizer)
+        self._trained = weakref.ref(given), held
+        if options.rehearse and writes:
+            self._run.opened = self._see_first_pass
         self.end = End(self._run)
         if writes:
             self.end.end_explaining = explain_every_minute(self._run.usage)
@@ -546,6 +615,8 @@ def watch(
             a function from a list of ids to their names.
         when_full: if steps are logged faster than written, ``"wait"`` blocks the training thread;
             ``"drop_oldest"`` drops queued steps, counted in ``dropped_steps``.
+        rehearse: at the end of the first logged step, `fmapboard.rehearse` on its batch, with the
+            loss that was read from the gradient; printed.
         checks: say what is wrong; False or ``{"dead": False}`` for less, ``[MyCheck()]`` for more.
         prove: at the end, train copies without the cause of a fault to prove it, see ``prove``;
             for at most 60 s, or so many seconds.

@@ -74,6 +74,7 @@ class WatchOptions(CommonOptions, total=False):
     every: int | Schedule
     start_step: int
     prove: bool | float
+    rehearse: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +115,7 @@ class Options:
     when_full: WhenFull = "wait"
     checks: Checks = True
     prove: bool | float = False
+    rehearse: bool = False
 
     @classmethod
     def of(cls, **given: Unpack[WatchOptions]) -> Options:
@@ -138,7 +140,7 @@ class Options:
         as_schedule(self.every)
         object.__setattr__(self, "start_step", step_number(self.start_step, "start_step"))
         self._need_bool("inputs", "activation_gradients", "effective", "reduce_statistics")
-        self._need_bool("update_ratios")
+        self._need_bool("update_ratios", "rehearse")
         if self.reduce_statistics and self.when_full == "drop_oldest":
             raise ConfigurationError(
                 "reduce_statistics=True and when_full='drop_oldest' are mutually exclusive: each "

@@ -25,9 +25,9 @@ def test_the_keyword_options_of_watch_are_those_that_are_validated() -> None:
     assert sorted(get_type_hints(WatchOptions)) == sorted(NAMES)
 
 
-def test_watch_has_at_most_33_parameters_and_shows_each_with_its_default() -> None:
+def test_watch_has_at_most_36_parameters_and_shows_each_with_its_default() -> None:
     shown = inspect.signature(fmapboard.watch).parameters
-    assert len(shown) <= 33
+    assert len(shown) <= 36
     assert {name: shown[name].default for name in NAMES} == {
         field.name: field.default for field in fields(Options)
     }
@@ -41,7 +41,7 @@ def test_every_parameter_of_watch_is_documented() -> None:
 
 def test_the_integrations_pass_on_every_option_except_those_that_they_set() -> None:
     own = {"share_writer", "log_dir", "layers", "validation"}
-    assert set(RunOptions.__annotations__) - own == set(NAMES) - {"every", "start_step"}
+    assert set(RunOptions.__annotations__) - own == set(NAMES) - {"every", "start_step", "prove"}
 
 
 def test_an_unknown_option_is_refused_with_the_closest_name() -> None:

@@ -32,6 +32,8 @@ class PlacedOptions(CommonOptions, total=False):
             directory; where it has none but a W&B run, into that run (``writers.WandbWriter``).
         log_dir: the run directory to use instead of either.
         layers: which layers to watch.
+        rehearse: try the training on copies before its first step, see `fmapboard.rehearse`; with
+            accelerate at the end of the first logged step.
 
     All other keys are the options of `fmapboard.watch` with the same names.
     """
@@ -39,6 +41,7 @@ class PlacedOptions(CommonOptions, total=False):
     share_writer: bool
     log_dir: str | Path | None
     layers: Layers
+    rehearse: bool
 
 
 class RunOptions(PlacedOptions, total=False):
@@ -46,11 +49,9 @@ class RunOptions(PlacedOptions, total=False):
 
     Keys:
         validation: also log the first batch of each validation, under ``validation.…`` tags.
-        rehearse: try the training on copies before its first step, see `fmapboard.rehearse`.
     """
 
     validation: bool
-    rehearse: bool
 
 
 class TrainingRun:

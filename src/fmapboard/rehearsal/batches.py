@@ -237,7 +237,10 @@ def _cut(value: Any, size: int, axis: int, count: int) -> Any:
         if is_of_samples:
             return type(value)(value[:count])
         parts = [_cut(held, size, axis, count) for held in value]
-        return None if any(held is None for held in parts) else type(value)(parts)
+        if any(part is None and held is not None for part, held in zip(parts, value, strict=True)):
+            return None
+        kind: Any = type(value)
+        return kind(*parts) if hasattr(value, "_fields") else kind(parts)
     return value
 
 

@@ -91,7 +91,7 @@ def rehearse(
     if optimizer is None:
         raise ConfigurationError("optimizer=None: pass the optimizer of the training")
     unwrapped(optimizer)
-    made = _Copies(model, optimizer, scaler)
+    made = Copies(model, optimizer, scaler)
     batches = _prepared(drawn(batch, _MOST_BATCHES), model)
 
     def attempt(task: Task) -> None:
@@ -132,7 +132,7 @@ def rehearse_step(
         progress: show a progress bar.
     """
     deadline = time.monotonic() + seconds
-    made = _Copies(model, optimizer, scaler)
+    made = Copies(model, optimizer, scaler)
     batches = _prepared(drawn(batch, _MOST_BATCHES), model)
     task = task_of(model, None, lambda _: None)
     framework = Task(task.parameters, step=step)
@@ -140,7 +140,7 @@ def rehearse_step(
 
 
 @dataclass(frozen=True, slots=True)
-class _Copies:
+class Copies:
     """Makes copies of what is trained."""
 
     model: nn.Module
@@ -148,11 +148,12 @@ class _Copies:
     scaler: Any
 
     def __call__(self) -> TrainingCopy:
+        """A copy in the state of this moment."""
         return TrainingCopy(self.model, self.optimizer, scaler=self.scaler)
 
 
 def rehearsed(
-    made: _Copies,
+    made: Copies,
     task: Task,
     batches: Sequence[Any],
     deadline: float,

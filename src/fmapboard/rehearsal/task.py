@@ -85,6 +85,8 @@ class Task:
 
     def parts(self, batch: Any) -> Parts:
         """What of a batch the network gets, and what is its label."""
+        if isinstance(batch, Parts):
+            return batch
         if isinstance(batch, Tensor):
             return Parts((batch,), {}, None)
         if isinstance(batch, Mapping):
