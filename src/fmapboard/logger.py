@@ -173,8 +173,8 @@ class RunSoFar:
     def prove(self) -> Verdict | None:
         """Train copies of the network without the cause of its fault, and return the verdict.
 
-        Two copies begin as the training began, and are trained on the batches of the last logged
-        steps for 50 steps each: one as it is, one without the cause. Where the loss falls clearly
+        Two copies begin as the training began, and are trained on batches of logged steps for
+        50 steps each: one as it is, one without the cause. Where the loss falls clearly
         further, the cause is proven, else refuted, and no longer the first one of the verdict. It
         blocks the training thread for as many seconds as ``prove=`` of ``watch`` allows at most,
         and leaves the training bitwise as it was. ``close`` does it too.

@@ -10,8 +10,10 @@ import pytest
 from fmapboard.formats.checks import (
     LargestUpdate,
     OutputProgress,
+    Proof,
     Seen,
     StoredChecks,
+    StoredFinding,
     pack_checks,
     unpack_checks,
 )
@@ -152,3 +154,12 @@ def test_values_that_are_not_finite_are_stored_as_unknown() -> None:
 def test_a_name_that_cannot_be_sent_is_replaced() -> None:
     (read,) = unpack_checks(packed(replace(WARNING, layer="a\ud800b"))).findings
     assert read.layer == "a?b"
+
+
+def test_a_proof_is_stored_and_a_finding_without_one_takes_no_bytes() -> None:
+    finding = StoredFinding(kind="dead", class_="note", message="")
+    assert b"proof" not in pack_checks(StoredChecks((finding,)))[0]
+    proof = Proof("refuted", "lower_rate", 50, (2.5, None), (2.5, 2.25), without=("eval_mode",))
+    proven = replace(finding, proof=proof, cure="lower_rate")
+    (read,) = unpack_checks(pack_checks(StoredChecks((proven,)))[0]).findings
+    assert read == proven

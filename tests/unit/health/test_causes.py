@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fmapboard.checks import BUILT_IN, Finding
+from fmapboard.formats.checks import Proof
 from fmapboard.health.causes import EDGES, by_cause, causes_of
 from fmapboard.health.effects import RESULTS
 
@@ -232,3 +233,14 @@ def test_consequences_stand_below_their_cause_without_advice_of_their_own() -> N
     assert ["follows" in one.as_json() for one in listed] == [False, True, True, False]
     alike = [note("dead", 5, layer=name, **own) for name in "ab"]
     assert list(by_cause(alike)) == alike
+
+
+def test_a_refuted_cause_explains_nothing_and_stands_last() -> None:
+    refuted = Proof("refuted", "lower_rate", 50, (2.3, 2.3), (2.3, 2.3))
+    rate = warning("updates_too_large", proof=refuted)
+    found = causes_of([rate, note("dead", 10), note("one_prediction", 20)])
+    assert [cause.finding.kind for cause in found] == ["dead", "updates_too_large"]
+    assert [effect.kind for effect in found[0].consequences] == ["one_prediction"]
+    proven = Proof("proven", "lower_rate", 50, (2.3, 2.3), (2.3, 0.4))
+    (only,) = causes_of([warning("updates_too_large", proof=proven), note("dead", 10)])
+    assert only.finding.kind == "updates_too_large"
