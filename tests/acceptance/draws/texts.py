@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from pydoc_data.topics import topics
 
 import torch
@@ -71,3 +72,30 @@ def contexts(generator: Generator, count: int) -> tuple[Tensor, ...]:
     """Five words of one of 8 topics, and any other word."""
     topic, other = torch.randint(8, (count, 1)), torch.randint(64, (count, 1))
     return (torch.cat([8 * torch.randint(8, (count, 5), generator=generator) + topic, other], 1),)
+
+
+DOCS = torch.tensor(
+    [
+        ord(letter)
+        for page in sorted((Path(__file__).parents[3] / "docs").glob("*.md"))
+        for letter in page.read_text(encoding="utf-8")
+        if ord(letter) < 127
+    ]
+)
+
+
+def docs(length: int, generator: Generator, count: int) -> tuple[Tensor, ...]:
+    """Pieces of fmapboard's own docs."""
+    start = torch.randint(len(DOCS) - length, (count, 1), generator=generator)
+    return (DOCS[start + torch.arange(length)],)
+
+
+def two_manuals(generator: Generator, count: int) -> tuple[Tensor, ...]:
+    """Pieces of 8 to 24 letters, filled up with 0 to 48, and whose they are: docs or Python."""
+    kind = torch.randint(2, (count,), generator=generator)
+    own, other = docs(24, generator, count)[0], LETTERS
+    start = torch.randint(len(other) - 24, (count, 1), generator=generator)
+    x = torch.where(kind[:, None] == 0, own, other[start + torch.arange(24)])
+    length = torch.randint(8, 25, (count, 1), generator=generator)
+    x = torch.where(torch.arange(24) < length, x, 0)
+    return functional.pad(x, (0, 24)), kind
