@@ -615,11 +615,11 @@ def watch(
             a function from a list of ids to their names.
         when_full: if steps are logged faster than written, ``"wait"`` blocks the training thread;
             ``"drop_oldest"`` drops queued steps, counted in ``dropped_steps``.
-        rehearse: at the end of the first logged step, `fmapboard.rehearse` on its batch, with the
-            loss that was read from the gradient; printed.
         checks: say what is wrong; False or ``{"dead": False}`` for less, ``[MyCheck()]`` for more.
         prove: at the end, train copies without the cause of a fault to prove it, see ``prove``;
             for at most 60 s, or so many seconds.
+        rehearse: at the end of the first logged step, `fmapboard.rehearse` on its batch, with the
+            loss that was read from the gradient; printed.
 
     Returns:
         The logger, usually named ``board``. Use it as a context manager or call its ``close``.
