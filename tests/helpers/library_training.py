@@ -88,7 +88,7 @@ def train(name: str, *, watched: bool, backend: str = "") -> Trained:
     for _ in range(STEPS):
         given = inputs(name)
         outputs = model(**given) if isinstance(given, Mapping) else model(*given)
-        loss = _loss(outputs)
+        loss = loss_of(outputs)
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]  # torch has no types here
         optimizer.step()
@@ -104,7 +104,7 @@ def train(name: str, *, watched: bool, backend: str = "") -> Trained:
     return Trained(digest.hexdigest(), kept.steps)
 
 
-def _loss(outputs: Any) -> Tensor:
+def loss_of(outputs: Any) -> Tensor:
     """The mean square of all that a network returns and a gradient goes through."""
     values = outputs.values() if isinstance(outputs, Mapping) else [outputs]
     found = [tensor for value in values for tensor in tensors(value) if tensor.requires_grad]

@@ -98,7 +98,7 @@ class Products:
     Attributes:
         queries: [n, W, H, T, D].
         keys: [n, W, H, K, D], float32 or wider.
-        scale: their products are multiplied by it.
+        scale: the queries are multiplied by it.
         masks: each [n, W, H, T, K], expanded views: what is added to the logits, or which keys are
             seen, or hidden.
         hides: True in a mask means that a key is hidden.
@@ -119,7 +119,8 @@ class Products:
 
     def rows(self, which: slice) -> Tensor:
         """Some rows of all windows and heads, [n, W, H, rows, K]."""
-        products = wide(self.queries[..., which, :]) @ self.keys.transpose(-1, -2)
+        queries = wide(self.queries[..., which, :]) * self.scale
+        products = queries @ self.keys.transpose(-1, -2)
         masks = [mask[..., which, :] for mask in self.masks]
         numbers = torch.arange(self.queries.shape[-2], device=self.queries.device)
         return self._masked(products, masks, numbers[which])
@@ -127,15 +128,14 @@ class Products:
     def row(self, window: Tensor, query: Tensor) -> Tensor:
         """One row of each head, [n, H, K]."""
         images, heads = _indices(window)
-        queries = wide(self.queries[images, window, heads, query])  # [n, H, D]
+        queries = wide(self.queries[images, window, heads, query]) * self.scale  # [n, H, D]
         keys = self.keys[images, window, heads]  # [n, H, K, D]
         products = (keys @ queries.unsqueeze(-1)).squeeze(-1)
         masks = [mask[images, window, heads, query] for mask in self.masks]
         return self._masked(products, masks, query)
 
-    def _masked(self, products: Tensor, masks: list[Tensor], queries: Tensor) -> Tensor:
-        """Logits of the products of queries and keys; ``queries`` are the numbers of the former."""
-        logits = products * self.scale
+    def _masked(self, logits: Tensor, masks: list[Tensor], queries: Tensor) -> Tensor:
+        """Logits with what masks hide or add; ``queries`` are the numbers of their queries."""
         if self.is_causal:
             keys = torch.arange(logits.shape[-1], device=logits.device)
             logits = logits.masked_fill(keys > queries.unsqueeze(-1), -math.inf)

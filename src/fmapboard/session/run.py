@@ -109,6 +109,8 @@ class Run:
         exchange = self.session.exchange
         if self.session.open_step is not None and exchange is not None:
             self.abandoned = partial(_only_share, exchange, self.session.open_step, None)
+        if self.session.is_awaited and not is_interrupted():
+            self.session.close()
         self.session.abandon()
         self.end_first_pass(is_complete=False)
         if not is_interrupted():

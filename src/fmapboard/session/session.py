@@ -262,6 +262,15 @@ class StepSession(CaptureListener):
             self._memory.succeeded()
         return pending
 
+    @property
+    def is_awaited(self) -> bool:
+        """True if the other ranks wait for this one when they end the open step.
+
+        That is so with sharded parameters, once an optimizer has stepped. Before that, an exception
+        on this rank leaves them in a collective of the training itself.
+        """
+        return self._is_sharded and self._open is not None and bool(self._gradients.stepped)
+
     def abandon(self) -> None:
         """End the logged step without a result; does nothing if no step is open."""
         self._end()
