@@ -273,12 +273,12 @@ class RunSoFar:
         ``watch(..., rehearse=True)`` does at the first one, and the result is printed.
 
         Args:
-            batch: see `fmapboard.rehearse`.
+            batch: see ``fmapboard.rehearse``.
             loss: likewise.
             seconds: likewise.
 
         Returns:
-            The answers, a `Rehearsal`; None without ``batch``.
+            The answers, a ``Rehearsal``; None without ``batch``.
 
         Raises:
             ConfigurationError: no optimizer was passed to ``watch``, or an argument is invalid.
@@ -618,7 +618,7 @@ def watch(
         checks: say what is wrong; False or ``{"dead": False}`` for less, ``[MyCheck()]`` for more.
         prove: at the end, train copies without the cause of a fault to prove it, see ``prove``;
             for at most 60 s, or so many seconds.
-        rehearse: at the end of the first logged step, `fmapboard.rehearse` on its batch, with the
+        rehearse: at the end of the first logged step, ``fmapboard.rehearse`` on its batch, with the
             loss that was read from the gradient; printed.
 
     Returns:
