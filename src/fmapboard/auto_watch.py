@@ -197,8 +197,13 @@ class AutoWatch:
         """Write what is pending and close the loggers."""
         for watched in self.watched:
             board = watched.open_board()
-            if board is not None:
-                board.close()
+            if board is None:
+                continue
+            if watched.steps.next == 1:  # nothing was missed
+                board.end.run.usage.explains = False
+                self.say(f"{watched.name or 'the model'} was trained for one step only: not logged")
+                watched.place = ""
+            board.close()
 
     def _after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         """Called after each step of an optimizer whose model is not watched yet."""

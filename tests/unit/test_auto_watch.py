@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FrameType
 
 import pytest
 import torch
@@ -177,3 +180,93 @@ def test_a_layer_that_does_not_exist_is_a_line(watched: Watching) -> None:
     assert watched.lines == [
         "Net is not watched: no layer matches 'stem*' among 3; there are: Net, body, head"
     ]
+
+
+def test_a_step_that_is_not_logged_costs_one_call_and_no_hook(watched: Watching) -> None:
+    net = Net()
+    optimizer = SGD(net.parameters(), 0.1)
+    watched.watch.every = 100
+    train(net, optimizer, steps=4)
+    calls: list[str] = []
+    package = str(Path(fmapboard.__file__).parent)
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(package):
+            calls.append(frame.f_code.co_name)
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        train(net, optimizer, steps=3)
+    finally:
+        sys.setprofile(before)
+    assert calls == ["_after_step"] * 3
+    assert hooks_on(net) == 0
+    assert "_compiled_call_impl" not in vars(net)
+    assert watched.steps() == [7]
+
+
+def hooks_on(model: nn.Module) -> int:
+    """How many hooks there are on the modules of a model."""
+    kinds = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+    return sum(len(vars(module)[kind]) for module in model.modules() for kind in kinds)
+
+
+def test_steps_that_a_grad_scaler_skips_are_counted_apart(
+    watched: Watching, tmp_path: Path
+) -> None:
+    net = Net()
+    optimizer = SGD(net.parameters(), 0.1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+    for number in range(5):
+        optimizer.zero_grad()
+        loss = scaler.scale(loss_of(net))
+        (loss * torch.inf if number == 1 else loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    watched.watch.close()
+    skipped = read(tmp_path / "run").Tensors("fmapboard/skipped_steps")
+    assert [(event.step, event.tensor_proto.float_val[0]) for event in skipped] == [(1, 1), (3, 1)]
+
+
+def test_a_child_that_was_forked_does_not_log(watched: Watching, tmp_path: Path) -> None:
+    net = Net()
+    optimizer = SGD(net.parameters(), 0.1)
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            train(net, optimizer)
+            status = len(watched.watch.watched)
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_module_that_is_not_called_is_watched_by_its_parts(
+    watched: Watching, tmp_path: Path
+) -> None:
+    parts = nn.ModuleDict({"body": nn.Conv2d(1, 2, 3), "head": nn.Linear(72, 3)})
+
+    def called(x: Tensor) -> Tensor:
+        return parts["head"](parts["body"](x).flatten(1))
+
+    optimizer = SGD(parts.parameters(), 0.1)
+    for _ in range(4):
+        optimizer.zero_grad()
+        loss_of(called).backward()
+        optimizer.step()
+    assert watched.found() == {None: "ModuleDict"}
+    watched.watch.close()
+    assert steps_of(read(tmp_path / "run"), "activations/body") == [1, 3]
+
+
+def test_a_model_of_one_step_is_a_line(watched: Watching, caplog: pytest.LogCaptureFixture) -> None:
+    net = Net()
+    optimizer = SGD(net.parameters(), 0.1)
+    train(net, optimizer, steps=1)
+    watched.watch.close()
+    assert watched.lines[1:] == ["the model was trained for one step only: not logged"]
+    assert watched.watch.watched[0].place == ""
+    assert caplog.messages == []
