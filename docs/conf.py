@@ -55,7 +55,7 @@ nitpicky = (
 nitpick_ignore_regex = [
     (
         "py:class",
-        r"fmapboard\.(formats|checks\.health_table|health\.record)\..*",
+        r"fmapboard\.(formats|checks\.health_table|health\.(record|verdict))\..*",
     ),
     (
         "py:.*",
@@ -64,7 +64,7 @@ nitpick_ignore_regex = [
     ("py:.*", r"(Tensor|Optimizer|Path|Any|Callable|Mapping|Sequence|Iterator|Unpack|Literal)"),
     (
         "py:.*",
-        r"(Layers|Routers|Schedule|Predicate|Sides?|Aside|Twin|PassPolicy|Scale|Layout|TensorKind|Unit|Normalization|WhenFull|Checks|Changes|Arguments)",
+        r"(Layers|Routers|Proof|Schedule|Predicate|Sides?|Aside|Twin|PassPolicy|Scale|Layout|TensorKind|Unit|Normalization|WhenFull|Checks|Changes|Arguments)",
     ),
     (
         "py:.*",
