@@ -300,7 +300,9 @@ class RunSoFar:
         """Called when the step opens that is rehearsed."""
         from fmapboard.rehearsal.first_pass import FirstPass
 
-        seen = FirstPass(self._rehearsed()[0])
+        def failed(error: Exception) -> None:
+            raise_interrupt(error)
+            self._run.warn.warn("rehearse", f"the training was not rehearsed: {error}")
 
         def closed(is_complete: bool) -> None:
             seen.remove()
@@ -310,11 +312,15 @@ class RunSoFar:
                 model, optimizer = self._rehearsed()
                 found = seen.rehearse(model, optimizer, self._scaler, seconds)
             except Exception as error:
-                raise_interrupt(error)
-                self._run.warn.warn("rehearse", f"the training was not rehearsed: {error}")
+                failed(error)
             else:
                 console().print(str(found), soft_wrap=True)
 
+        try:
+            seen = FirstPass(self._rehearsed()[0])
+        except Exception as error:
+            failed(error)
+            return
         self._run.closed = closed
 
 

@@ -15,6 +15,7 @@ from fmapboard.capture.side_pass import copied_values
 from fmapboard.errors import ConfigurationError
 from fmapboard.formats.training_facts import LossKind
 from fmapboard.gradients.loss import Reading, read
+from fmapboard.interrupts import raise_interrupt
 from fmapboard.model.layers import unwrap
 from fmapboard.model.tensors import tensors
 from fmapboard.rehearsal.result import Rehearsal
@@ -36,6 +37,7 @@ class FirstPass:
         gradient: of the loss at that output; None before the backward pass.
         returns_loss: it has returned a loss.
         dtype: number format of autocast; None without.
+        failure: an error of ours inside the training's passes, which does not leave them.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -45,6 +47,7 @@ class FirstPass:
         self.gradient: Tensor | None = None
         self.returns_loss = False
         self.dtype: torch.dtype | None = None
+        self.failure: Exception | None = None
         self._device = "cpu"
         self._handles: list[RemovableHandle] = []
         is_wrapped = hasattr(model, "_orig_mod")
@@ -62,6 +65,13 @@ class FirstPass:
     def _returned(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         if self.batch is not None or not torch.is_grad_enabled():
             return
+        try:
+            self._keep(module, args, kwargs, output)
+        except Exception as error:
+            raise_interrupt(error)
+            self.failure = error
+
+    def _keep(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         own_args, own_kwargs = copied_values((args, kwargs))
         self.batch = Parts(own_args, own_kwargs, None)
         self._device = next((p.device.type for p in module.parameters()), "cpu")
@@ -75,15 +85,23 @@ class FirstPass:
             self._handles.append(handle)
 
     def _reached(self, gradient: Tensor) -> None:
-        if self.gradient is None:
+        if self.gradient is not None:
+            return
+        try:
             self.gradient = gradient.detach().clone()
+        except Exception as error:
+            raise_interrupt(error)
+            self.failure = error
 
     def rehearse(self, model: nn.Module, optimizer: Any, scaler: Any, seconds: float) -> Rehearsal:
         """Rehearse with the loss that was read from the gradient.
 
         Raises:
             ConfigurationError: something is missing; the message says what.
+            Exception: the batch, the output or its gradient could not be copied.
         """
+        if self.failure is not None:
+            raise self.failure
         if optimizer is None:
             raise ConfigurationError("pass the optimizer: watch(..., optimizer=optimizer)")
         if self._is_compiled:

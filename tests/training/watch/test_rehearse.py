@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import fmapboard
+from fmapboard.rehearsal import first_pass
 from fmapboard.writers.folder import MemoryWriter
 
 PIXELS = torch.rand(24, 3, 8, 8, generator=torch.Generator().manual_seed(0))
@@ -94,3 +95,16 @@ def test_a_compiled_model_gets_no_hook(caplog: pytest.LogCaptureFixture) -> None
     optimizer.step()
     board.close()
     assert "was not rehearsed: the model is compiled" in caplog.text
+
+
+def test_a_batch_that_cannot_be_copied_does_not_end_the_training(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(values: Any) -> Any:
+        raise RuntimeError("out of memory")
+
+    bare = trained()
+    monkeypatch.setattr(first_pass, "copied_values", failing)
+    seen = trained(rehearse=True)
+    assert "the training was not rehearsed: out of memory" in caplog.text
+    assert all(map(torch.equal, bare, seen))
