@@ -28,6 +28,7 @@ class Promise:
         input_tag: the network's input, drawn at each step.
         clipping: norms before clipping are logged.
         view: how the view of the feature maps must begin.
+        has_slices: further depth slices of the feature maps are stored.
     """
 
     layers: Mapping[str, str]
@@ -35,6 +36,7 @@ class Promise:
     input_tag: str | None = "network_input/sample_0"
     clipping: bool = False
     view: str = ""
+    has_slices: bool = False
 
 
 PROMISES = {
@@ -75,7 +77,7 @@ PROMISES = {
     "monai_3d": Promise(
         {"model.0.conv.unit0.conv": "Conv3d", "model.2.0.conv": "ConvTranspose3d"},
         input_tag=None,
-        view="depth slice",
+        has_slices=True,
     ),
     "audio": Promise(
         {"conv1": "Conv1d", "conv4": "Conv1d"}, input_tag=None, view="one row of pixels per channel"
@@ -99,6 +101,7 @@ def check(recipe: str, logdir: Path, expected: list[int]) -> dict[str, list[tupl
         assert header["type"] == kind, (record, header["type"])
         maps = [picture for picture in header["pictures"] if picture["role"] == "feature_maps"]
         assert [p["view"][: len(promise.view)] for p in maps] == [promise.view], record
+        assert ["slices" in p for p in maps] == [promise.has_slices], record
         assert steps[maps[0]["tag"]] == expected, maps[0]["tag"]
     norms = [tag for tag in found if tag.endswith("gradient_norm/total")]
     assert len(norms) == (2 if recipe == "gan" else 1)

@@ -132,6 +132,7 @@ def _on_fake_tensors(tracer: Tracer) -> Iterator[list[tuple[Tensor, Callable[[Te
             (selection, "_call", _ignored),
             (attribution, "is_observable", _is_not_empty),
             (collector, "is_observable", _is_not_empty),
+            (collector, "why_unread", _why_empty),
             (inputs, "is_observable", _is_not_empty),
             (isolation, "_set_dispatch_modes", _ignored),
             (torch, "empty", perhaps_pinned),
@@ -158,6 +159,10 @@ def _forget_streams() -> None:
 
 def _is_not_empty(tensor: Tensor) -> bool:
     return tensor.numel() > 0
+
+
+def _why_empty(tensor: Tensor) -> str | None:
+    return None if tensor.numel() else "empty"
 
 
 def _ignored(*args: Any) -> None:

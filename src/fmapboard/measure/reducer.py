@@ -61,6 +61,8 @@ Extremes = tuple[Tensor, Tensor]
 
 _VOLUME = 5
 """Number of axes of maps [N, C, D, H, W]."""
+_SLICES_PIXELS = 3 * 2**18
+"""Pixels of all depth slices of a layer that are kept: three of 64 channels of 64 × 64 px."""
 
 
 class PendingMaps(NamedTuple):
@@ -266,11 +268,13 @@ class Reducer:
         """Copy further depth slices of the drawn samples of a volume; None of other maps."""
         if self.slices < 2 or self.depth is not None or view.maps.dim() != _VOLUME:
             return None
-        size = view.maps.shape[2]
-        depths = other_slices(size, self.slices)
+        drawn = view.maps[: self.samples, : self.max_channels]  # [N, C, D, H, W]
+        size = drawn.shape[2]
+        sides = [min(side, self.quantize.max_tile or side) for side in drawn.shape[3:]]
+        pixels = drawn.shape[0] * drawn.shape[1] * math.prod(sides)
+        depths = other_slices(size, min(self.slices, _SLICES_PIXELS // max(pixels, 1)))
         if not depths:
             return None
-        drawn = view.maps[: self.samples, : self.max_channels]  # [N, C, D, H, W]
         slices = torch.cat([drawn[:, :, depth] for depth in depths])  # [K*N, C, H, W]
         kept = self.keep(MapsView(slices, note=view.note), None)
         return PendingSlices(kept, depths, size // 2)

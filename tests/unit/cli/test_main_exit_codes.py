@@ -41,6 +41,7 @@ MISSING = {
     "why": ["nowhere"],
     "report": ["nowhere"],
     "serve": ["nowhere", "--no-open"],
+    "run": ["nowhere.py"],
 }
 UNREADABLE = {
     "visualize": ["broken.png", *FINE],

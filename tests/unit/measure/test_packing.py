@@ -83,7 +83,7 @@ def test_measurements_that_were_reduced_together_and_packed_are_the_same(
 
 
 def test_numbers_of_heads_are_packed_like_the_others() -> None:
-    heads = torch.tensor([[0.5, 1.0], [3.0, 4.0], [0.25, 0.125]])
+    heads = torch.rand(3, 70, generator=torch.Generator().manual_seed(0))
     with simulated_device():
         pending = reduced([moved(tensor, "cuda") for tensor in maps()[:2]])
         pending[1] = pending[1]._replace(heads=moved(heads, "cuda"))
@@ -91,9 +91,9 @@ def test_numbers_of_heads_are_packed_like_the_others() -> None:
         plain, found = finalized(packed.unpack())
     assert plain.heads is None
     assert found.heads is not None
-    assert found.heads.entropy.tolist() == [0.5, 1.0]
-    assert found.heads.logit.tolist() == [3.0, 4.0]
-    assert found.heads.first.tolist() == [0.25, 0.125]
+    assert found.heads.entropy.tolist() == heads[0].tolist()
+    assert found.heads.logit.tolist() == heads[1].tolist()
+    assert found.heads.first.tolist() == heads[2].tolist()
 
 
 def test_tensors_of_one_batch_size_share_the_launches_that_reduce_them() -> None:

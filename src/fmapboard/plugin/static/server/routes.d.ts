@@ -398,7 +398,7 @@ export interface Line {
 export interface Verdict {
   /** `fault`, `suspicion`, `does not learn`, `not known` or `learns`. */
   state: "fault" | "suspicion" | "does not learn" | "not known" | "learns";
-  /** the cause or, if there is none, whether it learns; names are between backticks. */
+  /** the cause, and what an experiment has shown of it or, if there is none, whether it learns; names are between backticks. */
   text: string;
   /** the other lines of `fmapboard why`. */
   rest: string[];
