@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 from collections.abc import Callable
 from pathlib import Path
@@ -171,18 +172,14 @@ def heads(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 ROWS = "blocks.layers.1.self_attn.rows"
-_FIRST_TILE = """() => {
-  const canvas = document.querySelector(".grid canvas");
-  const { width, height } = canvas;
-  const { data } = canvas.getContext("2d").getImageData(0, 0, width, height);
-  return [height, width, ...data];
-}"""
+_GRID = "() => document.querySelector('.grid canvas').toDataURL('image/png')"
 
 
 def first_tile(person: Person) -> Any:
     """The colours of the middles of the patches of the first tile of the grid, [3, 5, 3]."""
-    height, width, *rgba = person.frame.evaluate(_FIRST_TILE)
-    pixels = np.array(rgba, np.uint8).reshape(height, width, 4)[..., :3].astype(float)
+    encoded = person.frame.evaluate(_GRID).partition(",")[2]
+    grid = Image.open(io.BytesIO(base64.b64decode(encoded))).convert("RGB")
+    pixels = np.array(grid).astype(float)
     left, top = 10, 10  # margins of the grid
     away = np.abs(pixels - pixels[0, 0]).max(-1) > 0
     right = left + int(np.argmin(away[top + 2, left:]))
