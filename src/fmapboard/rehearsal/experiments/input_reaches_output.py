@@ -111,6 +111,8 @@ class InputReachesOutput(Experiment):
         output = seen.outputs[0]
         if output.dim() != 3 or output.shape[:2] != tokens.shape:
             return None
+        if output.shape[2] == length:  # tokens and classes cannot be told apart
+            return None
         other = tokens.clone()
         other[:, -1] = tokens[:, 0] if length > 1 else tokens[:, -1]
         differs = (other[:, -1] != tokens[:, -1]).nonzero().flatten()
