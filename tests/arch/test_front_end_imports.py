@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import fmapboard
-
-STATIC = Path(fmapboard.__file__).parent / "plugin" / "static"
+STATIC = Path(__file__).parents[2] / "src" / "fmapboard" / "plugin" / "static"
 ORDER = ["vendor", "server", "model", "picture", "chart", "view"]
 """Folders; each may import itself and those before it. The entry points above may import all."""
 _IMPORTED = re.compile(r'^import [^;]*? from "(\.[^"]+)";', re.MULTILINE)

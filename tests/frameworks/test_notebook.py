@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
+from installed_commands import BIN
 from nbclient import NotebookClient
 
 NOTEBOOK = Path(__file__).parents[2] / "examples" / "in_a_notebook.ipynb"
@@ -17,7 +19,9 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
     """First line of a code cell -> what it has put out."""
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     resources = {"metadata": {"path": str(tmp_path_factory.mktemp("notebook"))}}
-    NotebookClient(notebook, timeout=200, resources=resources).execute()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("PATH", f"{BIN}{os.pathsep}{os.environ['PATH']}")
+        NotebookClient(notebook, timeout=200, resources=resources).execute()
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     return {cell.source.splitlines()[0]: cell.outputs for cell in cells}
 

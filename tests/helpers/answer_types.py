@@ -15,11 +15,11 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-import fmapboard
 from fmapboard.plugin.answers import Answer, MaybeNonfinite, Png
 from fmapboard.plugin.routes.by_name import ROUTES
 
-FILE = Path(fmapboard.__file__).parent / "plugin" / "static" / "server" / "routes.d.ts"
+STATIC = Path(__file__).parents[2] / "src" / "fmapboard" / "plugin" / "static"
+FILE = STATIC / "server" / "routes.d.ts"
 _HEAD = """\
 /** What the server's routes answer. Written by tests/helpers/answer_types.py: do not edit. */
 

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from fmapboard import plugin
 from fmapboard.health.states import CODES, LARGE, states, worst_states
 
-STATIC = Path(plugin.__file__).parent / "static"
+STATIC = Path(__file__).parents[3] / "src" / "fmapboard" / "plugin" / "static"
 NAN = float("nan")
 DRAWN = np.array(False)  # no layer is an activation
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fmapboard import plugin
 from fmapboard.health.states import worst_states
 from fmapboard.plugin.routes.health import (
     LEVELS,
@@ -16,7 +15,7 @@ from fmapboard.plugin.routes.health import (
     shading_of,
 )
 
-STATIC = Path(plugin.__file__).parent / "static"
+STATIC = Path(__file__).parents[3] / "src" / "fmapboard" / "plugin" / "static"
 NAN, INF = float("nan"), float("inf")
 DRAWN = np.array(False)  # no layer is an activation
 

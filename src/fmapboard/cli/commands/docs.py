@@ -25,10 +25,7 @@ def print_docs(place: str | None) -> None:
     Raises:
         ConfigurationError: there is no such page or section; the message names the closest.
     """
-    folder = _folder()
-    found = sorted(path.relative_to(folder) for path in folder.rglob("*.md"))
-    pages = {path.with_suffix("").as_posix(): folder / path for path in found}
-    pages.pop("README", None)
+    pages = _pages()
     if place is None:
         for name, path in pages.items():
             title = _text(path).splitlines()[0].lstrip("# ")
@@ -101,8 +98,16 @@ def section(page: str, anchor: str) -> str:
     return "\n".join(lines[first.line : end])
 
 
-def _folder() -> Path:
-    """The pages: inside an installed package, in ``docs`` in a checkout."""
-    parents = Path(__file__).parents
-    inside = parents[2] / "_docs"
-    return inside if inside.is_dir() else parents[4] / "docs"
+def _pages() -> dict[str, Path]:
+    """Name -> page: inside an installed package, in ``docs`` in a checkout."""
+    package = Path(__file__).parents[2]
+    folder = package / "_docs"
+    if not folder.is_dir():
+        folder = package.parents[1] / "docs"
+    paths = {path.relative_to(folder): path for path in folder.rglob("*.md")}
+    pages = {place.with_suffix("").as_posix(): path for place, path in paths.items()}
+    pages.pop("README", None)
+    skill = package / "_skills" / "fmapboard" / "SKILL.md"
+    if skill.is_file():  # a wheel has this page there only
+        pages["agents"] = skill
+    return dict(sorted(pages.items()))
