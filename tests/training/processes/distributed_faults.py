@@ -72,6 +72,9 @@ ONLY = {
     **dict.fromkeys(("finalized", "shared statistics"), "ddp"),
 }
 """Faults of one kind of training only: it alone has what fails."""
+OFTEN = {"none", "a hook", "transfer"}
+"""Faults that CI plants in one step and in every step, marked and counted; the others in one step,
+which is marked with DDP and counted with FSDP. The sweep (``ALL_WAYS``) plants each in all ways."""
 
 
 def failing(broken: Any, name: str, fails: Callable[[], bool]) -> Any:
@@ -202,7 +205,7 @@ def mean_of_stem(step: LoggedStep) -> list[float]:
 
 
 def cases(kind: str) -> dict[str, Case]:
-    """All runs: each fault in one step and in every step, and faults in what the ranks exchange."""
+    """The runs with each fault, and those with faults in what the ranks exchange."""
     found = {
         f"{name}, {'marked' if marked else 'counted'}, steps {sorted(when)}": Case(
             broken, when, marked
@@ -211,6 +214,7 @@ def cases(kind: str) -> dict[str, Case]:
         if ONLY.get(name, kind) == kind
         for marked in (False, True)
         for when in ({1}, set(range(STEPS)))
+        if os.environ["ALL_WAYS"] or name in OFTEN or (marked, when) == (kind == "ddp", {1})
     }
     if kind == "ddp":
         found["full disk"] = Case([], full_disk=True)

@@ -64,7 +64,7 @@ def test_the_pass_is_refused_and_said_once(found: list[dict[str, Any]], pair: st
     assert found[1][pair][1] == []
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_beside_inductor_too(tmp_path: Path) -> None:
     run_ranks("collective_in_forward.py", tmp_path, "all_reduce/inductor")
     for rank in range(2):

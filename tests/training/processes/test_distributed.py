@@ -18,10 +18,9 @@ from two_ranks import run_ranks
 from fmapboard.formats.tab_records import unpack
 
 HERE = Path(__file__).parent
-KINDS = (
-    *("ddp", "fsdp", "flat", "original", "ddp(compiled)", "compiled(ddp)"),
-    *("compiled(fsdp)", "compiled(original)"),
-)
+OFTEN = ("ddp", "fsdp", "flat", "compiled(ddp)", "compiled(fsdp)")
+SELDOM = ("original", "ddp(compiled)", "compiled(original)")
+"""Kinds that only the sweep trains: FSDP1 with the original parameters, DDP of a compiled model."""
 
 
 NORMS = {"gradient_norm", "gradient_norm_before_clipping"}
@@ -40,13 +39,21 @@ ALONE = {
 
 @dataclass(frozen=True)
 class Trained:
-    """What the ranks of all trainings recorded; the files of a kind are in a folder of its name."""
+    """What the ranks of all trainings recorded; the files of a kind are in a folder of its name.
+
+    One pair of processes trains several kinds: to import torch takes longer than to train.
+    """
 
     folder: Path
 
     def ranks(self, kind: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """What both ranks recorded unwatched, and watched."""
         skip_if_not_trainable(kind)
+        if not (self.folder / kind).exists():
+            kinds = [other for other in (OFTEN if kind in OFTEN else SELDOM) if is_trainable(other)]
+            for other in kinds:
+                (self.folder / other).mkdir()
+            run_ranks("distributed_training.py", self.folder, *kinds, FMAPBOARD_ON_ERROR="raise")
         bare, seen = (
             [json.loads((self.folder / kind / f"{name}{r}.json").read_text()) for r in range(2)]
             for name in ("bare", "seen")
@@ -59,15 +66,12 @@ class Trained:
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
-    """All kinds, trained by one pair of processes: to import torch takes longer than to train."""
-    if not torch.distributed.is_available():
-        pytest.skip("torch without distributed")
-    folder = tmp_path_factory.mktemp("distributed")
-    kinds = [kind for kind in KINDS if is_trainable(kind)]
-    for kind in kinds:
-        (folder / kind).mkdir()
-    run_ranks("distributed_training.py", folder, *kinds, FMAPBOARD_ON_ERROR="raise")
-    return Trained(folder)
+    return Trained(tmp_path_factory.mktemp("distributed"))
+
+
+def each(*kinds: str) -> list[Any]:
+    """The kinds as parameters, of which CI has some."""
+    return [pytest.param(k, marks=pytest.mark.sweep if k in SELDOM else ()) for k in kinds]
 
 
 def is_trainable(kind: str) -> bool:
@@ -114,7 +118,7 @@ def test_ranks_train_as_if_unwatched_and_rank_0_writes_the_true_norms(
         assert tag in tags
 
 
-@pytest.mark.parametrize("kind", ["flat", "original"])
+@pytest.mark.parametrize("kind", each("flat", "original"))
 def test_parameters_that_fsdp1_has_flattened_are_not_read_and_maps_are_logged(
     trained: Trained, kind: str
 ) -> None:
@@ -130,7 +134,7 @@ def test_parameters_that_fsdp1_has_flattened_are_not_read_and_maps_are_logged(
     assert not [tag for tag in tags if tag.startswith(of_parameters)]
 
 
-@pytest.mark.parametrize("kind", ["ddp(compiled)", "compiled(ddp)"])
+@pytest.mark.parametrize("kind", each("ddp(compiled)", "compiled(ddp)"))
 def test_compiled_ranks_train_as_if_unwatched_and_their_maps_are_logged(
     trained: Trained, kind: str
 ) -> None:
@@ -142,7 +146,7 @@ def test_compiled_ranks_train_as_if_unwatched_and_their_maps_are_logged(
         assert [event.step for event in accumulator.Tensors(tag)] == [0, 2, 4]
 
 
-@pytest.mark.parametrize("kind", ["compiled(fsdp)", "compiled(original)"])
+@pytest.mark.parametrize("kind", each("compiled(fsdp)", "compiled(original)"))
 def test_compiled_ranks_with_sharded_parameters_run_no_pass_of_ours_and_say_so_once(
     trained: Trained, kind: str
 ) -> None:
@@ -170,14 +174,15 @@ def assert_statistics_are_of_both_batches(
 Runs = dict[str, dict[str, Any]]
 
 
-@pytest.fixture(scope="module")
-def faults(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module", params=["", pytest.param("all ways", marks=pytest.mark.sweep)])
+def faults(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
     """The folder in which both ranks recorded their trainings with faults, of all kinds."""
     if not torch.distributed.is_available():
         pytest.skip("torch without distributed")
     folder = tmp_path_factory.mktemp("faults")
     kinds = [kind for kind in ("ddp", "fsdp") if is_trainable(kind)]
-    run_ranks("distributed_faults.py", folder, *kinds, FMAPBOARD_ON_ERROR="")
+    environment = {"FMAPBOARD_ON_ERROR": "", "ALL_WAYS": request.param}
+    run_ranks("distributed_faults.py", folder, *kinds, **environment)
     return folder
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
+import os
 import sys
 from itertools import takewhile
 from pathlib import Path
@@ -11,6 +11,7 @@ import pytest
 from event_files import event_files, steps_in
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 from torch import nn
+from warm_python import WarmPython
 
 import fmapboard
 from fmapboard.writers.worker import MAX_STEPS
@@ -66,12 +67,13 @@ def test_the_event_file_is_there_and_readable_when_watch_returns(tmp_path: Path)
 
 @pytest.mark.skipif(sys.platform == "win32", reason="kills")
 def test_a_killed_process_loses_no_more_than_the_bound(tmp_path: Path) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", _CODE, str(tmp_path)], stdout=subprocess.PIPE, text=True
-    ) as training:
-        assert training.stdout is not None
-        done = list(takewhile(lambda line: line != "waits\n", training.stdout))
+    reading, writing = os.pipe()
+    with open(reading) as printed:
+        with open(writing, "wb") as output:
+            training = WarmPython(_CODE, tmp_path, output=output)
+        done = list(takewhile(lambda line: line != "waits\n", printed))
         training.kill()
+        training.wait(60)
     (path,) = event_files(tmp_path)
     assert steps_in(path) == list(range(20))
     assert len(done) == 20 + MAX_STEPS

@@ -177,7 +177,7 @@ from fmapboard.writers.folder import MemoryWriter
 torch.set_num_threads(2)
 model = nn.Sequential(nn.Conv2d(3, 64, 3), nn.ReLU(), nn.Conv2d(64, 64, 3), nn.ReLU())
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-images = torch.randn(4, 3, 96, 96)
+images = torch.randn(4, 3, 48, 48)
 
 def train():
     optimizer.zero_grad()
