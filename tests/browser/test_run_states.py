@@ -54,10 +54,11 @@ def test_a_row_of_the_list_has_the_state_of_its_run_and_says_it_to_screen_reader
     runs: str, visit: Callable[..., Person]
 ) -> None:
     person = visit(runs, view=None, run="learns")
-    person.wait("document.querySelectorAll('.run-rows .mark').length === 3")
-    label = person.see(".run-summary span").inner_text()
-    assert label == "4 further runs: 1 faulty, 1 suspicious, 1 not learning, 1 not known"
-    person.see(".run-summary button:text-is('Show 1 more')").click()
+    counts = "4 further runs: 1 faulty, 1 suspicious, 1 not learning, 1 not known"
+    person.see(".run-summary span").filter(has_text=counts).wait_for()
+    assert person.see(".run-summary .mark").inner_text() == "✕"  # of the worst
+    assert not person.see(".run-rows").is_visible()  # nothing is before the pictures
+    person.see(".run-summary button:text-is('Show them')").click()
     person.wait("document.querySelectorAll('.run-rows .mark').length === 4")
     marks = person.see(".run-rows .mark")
     assert marks.all_inner_texts() == ["✕", "!", "—", "?"]
@@ -66,15 +67,15 @@ def test_a_row_of_the_list_has_the_state_of_its_run_and_says_it_to_screen_reader
     ]  # fmt: skip
     assert [marks.nth(i).get_attribute("role") for i in range(4)] == ["img"] * 4
     assert person.see(".run-rows .of-run").all_inner_texts() == list(STATES)[:4]
-    person.see(".run-summary button:text-is('Show fewer')").click()
-    person.wait("document.querySelectorAll('.run-rows .mark').length === 3")
+    person.see(".run-summary button:text-is('Hide them')").click()
+    person.see(".run-rows").wait_for(state="hidden")
 
 
 def test_the_list_of_runs_to_choose_from_has_their_states(
     runs: str, visit: Callable[..., Person]
 ) -> None:
     person = visit(runs, view=None, run="learns")
-    person.wait("document.querySelectorAll('.run-rows .mark').length === 3")
+    person.see(".run-summary span").filter(has_text="4 further runs").wait_for()
     listed = person.see("select[aria-label=Run] option").all_text_contents()
     assert sorted(listed) == [
         "does not learn · — does not learn", "fault · ✕ fault", "learns · ✓ learns",
@@ -88,9 +89,9 @@ def test_each_sign_can_be_read_on_its_colour_and_each_state_has_its_own(
 ) -> None:
     person = visit(runs, anew=True, view=None, run="learns")
     person.choose_theme(theme)
-    person.see(".run-summary button:text-is('Show 1 more')").click()
-    person.wait("document.querySelectorAll('.mark').length === 5")
-    marks = person.see(".mark").all()
+    person.see(".run-summary button:text-is('Show them')").click()
+    person.wait("document.querySelectorAll('.run-rows .mark').length === 4")
+    marks = person.see(".verdict .mark, .run-rows .mark").all()
     contrasts = [mark.evaluate(_CONTRAST) for mark in marks]
     assert min(contrasts) >= 4.5
     assert len({mark.evaluate(_GROUND) for mark in marks}) == 5
@@ -127,6 +128,8 @@ def test_runs_that_learn_share_a_row_with_a_tick_and_no_other_run_stands_in_it(
     person = visit(
         runs, routes={"**/data/findings?*": learning_twice}, view=None, run="does not learn"
     )
+    person.see(".run-summary span").filter(has_text="4 further runs").wait_for()
+    person.see(".run-summary button").click()
     person.wait("document.querySelectorAll('.run-rows .mark').length === 2")
     row = person.see(".run-rows .together")
     assert row.inner_text().startswith("✓\nNothing found in")

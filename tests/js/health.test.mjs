@@ -164,14 +164,16 @@ test("a brightness says whether it is known of all cells", () => {
 });
 
 test("few layers have rows of a fixed height, many thinner ones, very many are binned", () => {
-  const size = { steps: 10, width: 1000, height: 423, names: 100 };
+  const size = { steps: 10, width: 1000, height: 423, names: 100, isSevere: true };
   const few = mapLayout({ ...size, layers: 5 });
-  assert.deepEqual([few.lines, few.height], [5, 130]);
+  assert.deepEqual([few.lines, few.height], [5, 220]);
   const many = mapLayout({ ...size, layers: 80 });
   assert.deepEqual([many.lines, many.height], [80, 400]);
   const most = mapLayout({ ...size, layers: 3000 });
   assert.deepEqual([most.lines, most.height], [200, 400]);
   assert.ok(most.left + most.width + most.right <= 1000);
+  const healthy = mapLayout({ ...size, layers: 5, isSevere: false }); // no words at the right
+  assert.ok(healthy.right === 0 && healthy.width > few.width + 100);
 });
 
 test("every member is in exactly the bin that it is found in", () => {
@@ -189,7 +191,8 @@ test("every member is in exactly the bin that it is found in", () => {
 });
 
 test("a cell of several layers shows the worst of them and leads to it", () => {
-  const of = { ...mapLayout({ layers: 4, steps: 2, width: 500, height: 100, names: 9 }), lines: 2 };
+  const size = { steps: 2, width: 500, height: 100, names: 9, isSevere: false };
+  const of = { ...mapLayout({ ...size, layers: 4 }), lines: 2 };
   const codes = Uint8Array.of(1, 1, 1, 8, 1, 1, 5, 1);
   const unknown = UNKNOWN_LEVEL;
   const levels = Uint8Array.of(2, 9, 7, unknown, 4, unknown, 0, 7);
@@ -200,7 +203,7 @@ test("a cell of several layers shows the worst of them and leads to it", () => {
 });
 
 test("the cell under a point is the one whose box has it", () => {
-  const of = mapLayout({ layers: 9, steps: 7, width: 900, height: 200, names: 80 });
+  const of = mapLayout({ layers: 9, steps: 7, width: 900, height: 200, names: 80, isSevere: true });
   for (const [row, column] of [
     [0, 0],
     [8, 6],

@@ -104,7 +104,7 @@ test("a change is said to be of maps or of weights, and since when", () => {
   assert.equal(last({}), "change of the maps since step 40: 0.1 std");
   assert.equal(
     last({ change_of: "weights", change: 0.0012 }),
-    "change of the weights since step 40: 0.12 %",
+    "change of the weights since step 40: ≈ 0.12 %",
   );
   assert.equal(
     last({ change_of: "weights", change: 0, weights_unchanged_since: 0 }),
@@ -136,10 +136,13 @@ test("the change of a channel is said to be of maps or of weights, and since whe
   };
   const both = { feature_maps: [0.5, 0.25], weights: [0.01, 0.02] };
   assert.equal(said({ feature_maps: 0, weights: 3 }, both), "0.25 std of the maps since step 0");
-  assert.equal(said({ weights: 3 }, { weights: both.weights }), "2 % of the weights since step 3");
+  assert.equal(
+    said({ weights: 3 }, { weights: both.weights }),
+    "≈ 2 % of the weights since step 3",
+  );
   assert.equal(
     said({ weights: 3 }, { weights: [0.5] }),
-    "50 % of the layer's weights since step 3",
+    "≈ 50 % of the layer's weights since step 3",
   );
   assert.equal(said({ weights: 3 }, { weights: [0.5] }, "inputs"), "not recorded");
   assert.equal(said(undefined, {}), "not recorded");

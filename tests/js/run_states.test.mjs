@@ -4,7 +4,6 @@ import { test } from "node:test";
 import {
   RUN_STATES,
   apart,
-  folded,
   noteVerdict,
   rowsOf,
   summary,
@@ -76,17 +75,6 @@ test("rows have the worst first; runs that learn, or are not known to, share one
       ["learns", "04"],
     ],
   );
-});
-
-test("a folded list has three rows, and eight runs in a row", () => {
-  const many = rowsOf(runs("fault", ...new Array(10).fill("learns")));
-  assert.deepEqual(
-    folded(many, false).map((row) => row.length),
-    [1, 8],
-  );
-  const tall = rowsOf(runs("fault", "fault", "fault", "does not learn"));
-  assert.equal(folded(tall, false).length, 3);
-  assert.equal(folded(tall, true).length, 0);
 });
 
 test("the summary counts further runs by state, the worst first", () => {

@@ -310,8 +310,8 @@ export type Ranges = { lo: Float64Array; hi: Float64Array };
 export type Side = { planes: Planes; lo: ArrayLike<number>; hi: ArrayLike<number> };
 
 /**
- * `values` and `marks` [channels, height, width], NaN where marked; `peak` is the largest
- * magnitude of each channel, NaN without one.
+ * `values` and `marks` [channels, height, width], NaN where marked; `least`, `most` and the largest
+ * magnitude, `peak`, of each channel are NaN without one.
  */
 export type Difference = NonNullable<ReturnType<typeof import("./value_scale.js").difference>>;
 

@@ -19,7 +19,7 @@ export class Overview {
     this.source = new HealthSource(app.source.cache);
     this.sheet = new SheetSource(app.source.cache);
     this.all = false; // show all lines
-    this.isWhole = false; // show all further runs
+    this.isWhole = false; // list the further runs
     /** Where the user was led to, while there is something to say about it. @type {Target|null} */
     this.arrived = null;
     /** What is known of each run, in one line. @type {Map<string, RunVerdict>} */
@@ -131,7 +131,7 @@ export class Overview {
     this.app.redraw();
   }
 
-  /** Shows all further runs, or the first of them. @param {boolean} isWhole */
+  /** Lists the further runs, or only counts them. @param {boolean} isWhole */
   showRuns(isWhole) {
     this.isWhole = isWhole;
     this.app.redraw();

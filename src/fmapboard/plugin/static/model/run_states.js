@@ -116,16 +116,3 @@ export function rowsOf(runs) {
   }
   return rows;
 }
-
-/** Rows, and runs in a row, that a folded list shows at most. */
-const FEW_ROWS = 3;
-const FEW_IN_ROW = 8;
-
-/**
- * The rows of a list while it is folded; none in a low window, which has room for pictures only.
- * @template T
- * @param {readonly T[][]} rows @param {boolean} isLow
- */
-export function folded(rows, isLow) {
-  return rows.slice(0, isLow ? 0 : FEW_ROWS).map((row) => row.slice(0, FEW_IN_ROW));
-}

@@ -75,7 +75,7 @@ export function difference(a, b) {
   const size = height * width;
   const values = new Float32Array(channels * size);
   const marks = new Uint8Array(values.length);
-  const peak = new Float64Array(channels).fill(NaN);
+  const [least, most] = [NaN, NaN].map((none) => new Float64Array(channels).fill(none));
   for (let c = 0; c < channels; c += 1) {
     const unitA = (a.hi[c] - a.lo[c]) / 255;
     const unitB = (b.hi[c] - b.lo[c]) / 255;
@@ -88,10 +88,12 @@ export function difference(a, b) {
       }
       const value = a.lo[c] + unitA * a.planes.levels[i] - (b.lo[c] + unitB * b.planes.levels[i]);
       values[i] = value;
-      if (!(Math.abs(value) <= peak[c])) peak[c] = Math.abs(value);
+      if (!(value >= least[c])) least[c] = value;
+      if (!(value <= most[c])) most[c] = value;
     }
   }
-  return { channels, height, width, values, marks, peak };
+  const peak = most.map((end, c) => Math.max(end, -least[c]));
+  return { channels, height, width, values, marks, least, most, peak };
 }
 
 // The scale that the columns of a scene share, at their steps or locked over all kept ones.

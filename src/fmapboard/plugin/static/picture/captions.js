@@ -89,7 +89,7 @@ export function differenceRange({ columns, differenceRanges: { lo, hi } }, chann
 }
 
 /**
- * Range of a tile; of a difference, its peak.
+ * Range of a tile.
  * @param {AnyScene} scene @param {Part} part @param {number} channel
  */
 export function rangeText(scene, part, channel, digits = 2) {
@@ -97,8 +97,10 @@ export function rangeText(scene, part, channel, digits = 2) {
   const planes = planesIn(scene, channel);
   if (part.isDifference) {
     if (!difference) return "";
-    const peak = Math.max(...planes.map((each) => difference.peak[each]));
-    return Number.isNaN(peak) ? "no finite value" : `Δ ±${short(peak, digits)}`;
+    const least = Math.min(...planes.map((each) => difference.least[each]));
+    const most = Math.max(...planes.map((each) => difference.most[each]));
+    if (Number.isNaN(most)) return "no finite value";
+    return `${short(least, digits)}…${short(most, digits)}`;
   }
   if (scene.kind === "kernels") {
     const { lo, hi } = measured(side ?? scene.a, planes);

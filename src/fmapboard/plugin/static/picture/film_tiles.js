@@ -15,7 +15,7 @@ import { kernelPixels, pixelsOf, shrunkRow, tileCanvas } from "./pixels.js";
 
 /** @import {Side, Strip} from "../model/model.js" */
 /** @import {Kernels} from "../server/server.js" */
-/** @import {FilmLayout, Fixed, Look, Tile, Where} from "./picture.js" */
+/** @import {Box, FilmLayout, Fixed, Look, Tile, Where} from "./picture.js" */
 
 /** Narrower than this, a step is named by its number alone, CSS px. */
 const SHORTEST_NAME = 28;
@@ -60,17 +60,21 @@ export function paintFilm(context, film, of, where, look) {
   const leftOf = (/** @type {number} */ i) => of.left + (i % of.columns) * of.cellWidth - scrolled;
   const rowTop = (/** @type {number} */ row) => of.top + row * of.cellHeight;
 
+  /** In place of what is being loaded. @param {Box} box */
+  const awaited = (box) => [{ box, colour: look.line }];
+
   /** The network's input of a step. @param {number} i @returns {Tile[]} */
   function input(i) {
     const { input: found, change } = film.columns[i];
     const place = { left: leftOf(i), top: bandTop(i) + of.inputTop };
     const room = { ...place, width: wide, height: 3 * LINE };
     const { left, top } = place;
+    const side = of.inputHeight;
     if (found === null) {
       const texts = wrapped(context, "not stored", { ...room, top: top + 2 }, look.muted);
       return [{ box: room, texts }];
     }
-    if (!found) return [];
+    if (!found) return [{ box: room, marks: awaited({ ...place, width: side, height: side }) }];
     const { picture } = found;
     const box = { ...place, ...fitted(picture, Math.max(of.tileWidth, 40), of.inputHeight) };
     const tile = { box, image: picture, isSmooth: box.width < picture.width };
@@ -93,7 +97,10 @@ export function paintFilm(context, film, of, where, look) {
     const block = kernelAt(film, i, film.order[row]);
     if (typeof block === "string") {
       const room = { left, top: top + 2, width: wide, height: of.kernelHeight };
-      return { box: room, texts: wrapped(context, block || "loading", room, look.muted) };
+      const square = { ...place, width: of.kernelHeight, height: of.kernelHeight };
+      return block
+        ? { box: room, texts: wrapped(context, block, room, look.muted) }
+        : { box: square, marks: awaited(square) };
     }
     const { width, height, pixels } = block;
     const size = fitted(block, wide, of.kernelHeight);
@@ -121,10 +128,11 @@ export function paintFilm(context, film, of, where, look) {
     if (!side || why) {
       const within = { ...box, left: box.left + 4, top: box.top + 4, width: box.width - 8 };
       const room = { ...within, height: box.height - 6 };
-      const texts = wrapped(context, why || "loading", room, why ? look.second : look.muted);
+      const texts = why ? wrapped(context, why, room, look.second) : [];
       const edge = { colour: look.muted, thick: 1, away: -0.5 };
       const said = fault ? badge(context, fault, under, look, texts, true) : { texts };
-      return { box, fault, ...said, lines: [edge, ...lines] };
+      const marks = [...(why ? [] : awaited(box)), ...("marks" in said ? said.marks : [])];
+      return { box, fault, ...said, marks, lines: why ? [edge, ...lines] : lines };
     }
     const over = { fault, lines, point: film.point, map: side.planes };
     const tile = {

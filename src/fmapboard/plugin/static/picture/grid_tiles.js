@@ -92,7 +92,7 @@ function tilesOf(context, scene, of, cell, where, look, point) {
     const isOfChannel = scene.kind === "maps" || scene.arranged.down === "outputs";
     const colour = isSelected && isOfChannel ? look.accent : look.text;
     const name = p ? [] : [{ text: nameOf(scene, channel), colour, isNeeded: true }];
-    const letter = scene.columns.length > 1 ? partName(part) : "";
+    const letter = scene.parts.length > 1 ? partName(part) : "";
     const names = [...name, { text: letter, colour: look.muted }];
     const [away, width] = [p ? 4 : 0, scene.parts.length === 1 ? widthOf(of) : of.tileWidth];
     const below = { left: box.left + away, top: box.top + box.height + BELOW, width: width - away };

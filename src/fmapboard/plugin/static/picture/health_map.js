@@ -18,20 +18,21 @@ const RIGHT = 128;
 const RIGHT_FROM = 620;
 const TOP = 21;
 const ROW_MIN = 2;
-const ROW_MAX = 26;
+const ROW_MAX = 44;
 const COLUMN_MIN = 2;
 const COLUMN_MAX = 240;
 
 /**
  * A row holds one layer or, if there are too many, several; `names` is the width of the longest
- * name, CSS px.
- * @param {{layers: number, steps: number, width: number, height: number, names: number}} of
+ * name, CSS px, and `isSevere` keeps space for words at the right.
+ * @param {{layers: number, steps: number, width: number, height: number, names: number,
+ *   isSevere: boolean}} of
  */
-export function mapLayout({ layers, steps, width, height, names }) {
+export function mapLayout({ layers, steps, width, height, names, isSevere }) {
   const left = Math.ceil(
     Math.max(LEFT_MIN, Math.min(names + 10, LEFT_MAX, Math.max(LEFT_MIN, width * LEFT_SHARE))),
   );
-  const right = width >= RIGHT_FROM ? RIGHT : 0;
+  const right = isSevere && width >= RIGHT_FROM ? RIGHT : 0;
   const wide = Math.max(40, width - left - right - 2);
   const high = Math.max(40, height - TOP - 2);
   const rows = Math.min(layers, Math.floor(high / ROW_MIN));

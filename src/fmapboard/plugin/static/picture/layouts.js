@@ -264,6 +264,8 @@ const KERNEL_LABELS = 56;
 const SIDES = Object.freeze([192, 160, 128, 96, 80, 64, 48]);
 /** Frames are made no smaller than this to have all bands in view. */
 const LEAST_WHOLE = 80;
+/** Largest height of the inputs, which are there to tell what the maps are of, CSS px. */
+const INPUT = 56;
 /** Rows of a sequence are this wide and high. */
 const ROW_WIDTH = 224;
 const SEQUENCE_HEIGHT = 28;
@@ -308,7 +310,7 @@ export function film(request, side) {
   const tileWidth = request.hasMaps ? Math.round(mapWidth * factor) / ratio : side;
   const tileHeight = request.hasMaps ? (mapHeight * factorDown) / ratio : 0;
   const columnWidth = Math.max(tileWidth, 40) + GAP;
-  const inputHeight = request.hasInput ? Math.min(isSequence ? 48 : columnWidth - GAP, 96) : 0;
+  const inputHeight = request.hasInput ? Math.min(columnWidth - GAP, INPUT) : 0;
   const inputTop = FILM_HEADING;
   const rowTop = FILM_HEADING + (inputHeight ? inputHeight + FILM_CAPTION : 0);
   const most = isSequence ? 28 : Math.max(40, Math.min(72, side * 0.6));

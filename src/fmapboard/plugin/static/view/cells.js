@@ -225,7 +225,8 @@ export function HealthMap({ app, health, width, height }) {
     const names = elided(layers.map(callName), LONGEST);
     const longest = [...names].sort((a, b) => b.length - a.length).slice(0, 12);
     const widest = Math.max(0, ...longest.map(textWidth));
-    const count = { layers: names.length, steps: steps.length };
+    const isSevere = worst.some((code) => code >= states.SEVERE);
+    const count = { layers: names.length, steps: steps.length, isSevere };
     const layout = maps.mapLayout({ ...count, width, height, names: widest });
     return { names, layout, binned: maps.binned(layout, health.cells.codes, shading.levels) };
   }, when);

@@ -166,24 +166,24 @@ const NARROW = 120;
 const widthOf = (text) => textWidth(text) + 1;
 
 /** A colour bar with its scale below. @param {BarFacts} facts */
-export function Bar({ range: [lo, hi], palette, title }) {
+export function Bar({ range: [lo, hi], ends, palette, title }) {
   const room = useRef(/** @type {HTMLElement|null} */ (null));
   const [width, setWidth] = useState(NARROW);
   useLayoutEffect(() => setWidth(room.current?.clientWidth || NARROW));
   const labels = useMemo(() => barLabels(lo, hi, width, widthOf), [lo, hi, width]);
   const text = Number.isNaN(lo) ? "no finite value" : `${short(lo)} to ${short(hi)}`;
+  const scale = labels.map(
+    ({ text: value, left, end }) =>
+      html`<span class=${end ? "end" : null} style=${{ left: `${left}px` }}>${value}</span>`,
+  );
   return html`
-    <div class="bar" role="img" aria-label=${`${title}: ${text}`}>
+    <div class="bar" role="img" aria-label=${`${title}: ${ends?.join(" to ") ?? text}`}>
       <span class="ramp-title" hidden=${!title}>${title}</span>
       <div class="ramp-room" ref=${room}>
         <div class=${palette === "rgb" ? "ramp rgb" : "ramp"}
           style=${{ background: gradient(palette) }} />
-        <div class="ramp-scale">
-          ${labels.map(
-            ({ text: value, left, end }) =>
-              html`<span class=${end ? "end" : null}
-                style=${{ left: `${left}px` }}>${value}</span>`,
-          )}
+        <div class=${ends ? "ramp-scale apart" : "ramp-scale"}>
+          ${ends ? ends.map((end) => html`<span class="end">${end}</span>`) : scale}
         </div>
       </div>
     </div>
@@ -199,25 +199,33 @@ function barsOf({ scene, state, sides }, hovered) {
   if (scene?.kind !== "maps") return [];
   const bars = [];
   const palette = state.colours;
-  const c = hovered ?? state.channel ?? scene.order[0] ?? 0;
-  const whose = scene.wholeLayer ? "whole layer" : tileText(scene.maps.header, c);
+  const one = hovered ?? state.channel;
+  const c = one ?? scene.order[0] ?? 0;
+  const unit = tileText(scene.maps.header);
+  // No numbers hold for all tiles where each has a scale of its own.
+  const isEach = one === null && state.scale !== "layer" && scene.order.length > 1;
+  const signed = ["−largest", "+largest"];
+  const ends = !isEach ? {} : { ends: palette === "signed" ? signed : ["least", "largest"] };
+  const whose = isEach ? `each ${unit}` : tileText(scene.maps.header, c);
+  const own = scene.wholeLayer ? "whole layer" : whose;
   const hasMaps = !scene.parts[0].isDifference;
   if (hasMaps && !scene.ownScale) {
-    const title = `${whose}, ${drawnOf(scene, state)}`;
-    bars.push({ range: drawnRange(scene, c), palette, title });
+    const title = `${own}, ${drawnOf(scene, state)}`;
+    bars.push({ range: drawnRange(scene, c), palette, title, ...ends });
   }
   scene.columns.forEach((column, i) => {
     if (!hasMaps || !scene.ownScale || !column.side) return;
-    const title = `${LETTERS[i]}: ${whose}${stepsText([column], state.locked)}`;
-    bars.push({ range: drawnRange(scene, c, i), palette, title });
+    const title = `${LETTERS[i]}: ${own}${stepsText([column], state.locked)}`;
+    bars.push({ range: drawnRange(scene, c, i), palette, title, ...ends });
   });
   if (scene.parts.some(isDifference)) {
     const all = scene.columns.map((each) => each.question);
     const other = all[1] ? sideName(all[1], all) : "";
     const pair = `${sideName(scene.question, all)} − ${other}`;
-    const of = state.scale === "layer" ? "whole layer" : tileText(scene.maps.header, c);
+    const of = state.scale === "layer" ? "whole layer" : whose;
     const title = `${pair}, ${of}${INPUTS[sides?.inputs ?? ""] ?? ""}`;
-    bars.push({ range: differenceRange(scene, c), palette: "signed", title });
+    const symmetric = isEach ? { ends: signed } : {};
+    bars.push({ range: differenceRange(scene, c), palette: "signed", title, ...symmetric });
   }
   return bars;
 }

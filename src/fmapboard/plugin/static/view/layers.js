@@ -248,7 +248,7 @@ function Strip({ of }) {
 /** @param {ChangeOf} of @param {number} change */
 function amount(of, change) {
   if (Number.isNaN(change)) return "non-finite";
-  return of === "maps" ? `${short(change)} std` : `${short(change * 100)} %`;
+  return of === "maps" ? `${short(change)} std` : `≈ ${short(change * 100, 2)} %`;
 }
 
 /** @param {Overview} layer */

@@ -3,15 +3,7 @@
 
 import { opening, scope, unreadText } from "../model/front.js";
 import { CODE, KINDS, STATES, tableOf } from "../model/health_states.js";
-import {
-  NOTHING_FOUND,
-  RUN_STATES,
-  SHARED,
-  apart,
-  folded,
-  rowsOf,
-  summary,
-} from "../model/run_states.js";
+import { NOTHING_FOUND, RUN_STATES, SHARED, apart, rowsOf, summary } from "../model/run_states.js";
 import { MAIN } from "../model/scene.js";
 import { explanation } from "../model/terms.js";
 import {
@@ -24,7 +16,7 @@ import {
   tileText,
   wordOf,
 } from "../model/words.js";
-import { prepare, runColour } from "../picture/canvas.js";
+import { prepare } from "../picture/canvas.js";
 import { faultOf } from "../picture/captions.js";
 import { fits } from "../picture/layouts.js";
 import { drawLine } from "../picture/painter.js";
@@ -42,8 +34,6 @@ import { ContactSheet, isShown } from "./sheet.js";
 /** @import {Child} from "../vendor/preact_htm.js" */
 /** @import {FrontProps, RunAnswer} from "./view.js" */
 
-/** Highest window that is called low, as in the style sheet, CSS px. */
-const LOW = 560;
 /** Smallest height of the map; a smaller window scrolls, CSS px. */
 const LEAST = 240;
 const MARGIN = 12;
@@ -241,15 +231,9 @@ function Mark({ state, isBesideWord = false }) {
     ...${spoken}>${sign}</span>`;
 }
 
-/** @param {{run: string, runs: Model["runs"], end?: string}} props */
-function Name({ run, runs, end = "" }) {
-  return html`
-    <span class="of-run" title=${runText(run)}>
-      <i class="dot" aria-hidden="true" style=${{ background: runColour(run, runs) }} />${
-        runText(run) + end
-      }
-    </span>
-  `;
+/** @param {{run: string, end?: string}} props */
+function Name({ run, end = "" }) {
+  return html`<span class="of-run" title=${runText(run)}>${runText(run) + end}</span>`;
 }
 
 /**
@@ -273,7 +257,7 @@ export function Verdicts({ app, model, front }) {
       <h1 class="verdict">
         ${shown && html`<${Mark} state=${shown.state} isBesideWord=${word !== ""} />`}
         <span class="verdict-text">
-          ${others.length > 0 && html`<${Name} run=${front.run} runs=${runs} end=":" /> `}
+          ${others.length > 0 && html`<${Name} run=${front.run} end=":" /> `}
           ${word && html`<b>${word}</b> `}<span class="sentence">${sentence(text)}</span>
         </span>
         ${
@@ -293,15 +277,17 @@ export function Verdicts({ app, model, front }) {
           </button>`
         }
       </h1>
-      ${
-        shown?.rest?.length
-          ? html`<details class="why">
-              <summary>Evidence, next step</summary>
-              <ul>${shown.rest.map((each) => html`<li>${sentence(each)}</li>`)}</ul>
-            </details>`
-          : null
-      }
-      ${others.length > 0 && html`<${Others} ...${{ app, runs, others }} />`}
+      <div class="more">
+        ${
+          shown?.rest?.length
+            ? html`<details class="why">
+                <summary>Evidence, next step</summary>
+                <ul>${shown.rest.map((each) => html`<li>${sentence(each)}</li>`)}</ul>
+              </details>`
+            : null
+        }
+        ${others.length > 0 && html`<${Others} ...${{ app, others }} />`}
+      </div>
     </div>
   `;
 }
@@ -325,14 +311,14 @@ function wordOfRun(state, { unread, stepWords }) {
 }
 
 /**
- * A row per further run, the worst first; runs that need no attention share one.
- * @param {{app: App, runs: Model["runs"], others: RunVerdict[]}} props
+ * How many further runs are in each state; a button shows a row per run, the worst first, in which
+ * runs that need no attention share one. A single run has its row at once.
+ * @param {{app: App, others: RunVerdict[]}} props
  */
-function Others({ app, runs, others }) {
+function Others({ app, others }) {
   const rows = rowsOf(others);
-  const few = folded(rows, window.innerHeight <= LOW);
-  const hidden = others.length - few.flat().length;
-  const listed = app.overview.isWhole ? rows : few;
+  const isAlone = others.length === 1;
+  const isListed = isAlone || app.overview.isWhole;
   /** @param {string} run @param {Child} content */
   const press = (run, content, title = "") => html`
     <button type="button" key=${run} data-run=${run} title=${title || null}
@@ -342,41 +328,40 @@ function Others({ app, runs, others }) {
   `;
   return html`
     ${
-      hidden > 0 &&
+      !isAlone &&
       html`<p class="run-summary label">
-        <span>${summary(others)}</span>
-        <button type="button" aria-expanded=${String(app.overview.isWhole)}
-          onClick=${() => app.overview.showRuns(!app.overview.isWhole)}>
-          ${app.overview.isWhole ? "Show fewer" : `Show ${hidden} more`}
+        <${Mark} state=${rows[0][0].state} /><span>${summary(others)}</span>
+        <button type="button" aria-expanded=${String(isListed)}
+          onClick=${() => app.overview.showRuns(!isListed)}>
+          ${isListed ? "Hide them" : "Show them"}
         </button>
       </p>`
     }
-    <ol class="run-rows" aria-label="Further runs">
-      ${listed.map((row) => {
-        const [{ run, state, text }] = row;
-        if (row.length > 1) {
-          return html`<li class="together" key=${state}>
-            <${Mark} state=${state} /><span>${SHARED.get(state)}</span>
-            ${row.map((each) =>
-              press(
-                each.run,
-                html`<${Name} run=${each.run} runs=${runs} />`,
-                each.text.replaceAll("\`", ""),
-              ),
-            )}
-          </li>`;
-        }
-        return html`
-          <li key=${run}>
-            ${press(
-              run,
-              html`<${Mark} state=${state} /><${Name} ...${{ run, runs }} /><span
-                  class="sentence">${sentence(text)}</span
-                >`,
-            )}
-          </li>
-        `;
-      })}
+    <ol class="run-rows" aria-label="Further runs" hidden=${!isListed}>
+      ${
+        isListed &&
+        rows.map((row) => {
+          const [{ run, state, text }] = row;
+          if (row.length > 1) {
+            return html`<li class="together" key=${state}>
+              <${Mark} state=${state} /><span>${SHARED.get(state)}</span>
+              ${row.map((each) =>
+                press(each.run, html`<${Name} run=${each.run} />`, each.text.replaceAll("\`", "")),
+              )}
+            </li>`;
+          }
+          return html`
+            <li key=${run}>
+              ${press(
+                run,
+                html`<${Mark} state=${state} /><${Name} run=${run} /><span
+                    class="sentence">${sentence(text)}</span
+                  >`,
+              )}
+            </li>
+          `;
+        })
+      }
     </ol>
   `;
 }
@@ -413,8 +398,7 @@ export function Findings({ app, model, front }) {
   const isSeveral = front.chosen.length > 1;
   const rest = front.lines.length - front.shown.length;
   const isAll = state.chosen.length > 0 || front.chosen.length === runs.length;
-  const named = (/** @type {string} */ run) =>
-    isSeveral && html`<${Name} run=${run} runs=${runs} end=" · " />`;
+  const named = (/** @type {string} */ run) => isSeveral && html`<${Name} run=${run} end=" · " />`;
   return html`
     <div>
       <ol class="findings">

@@ -72,7 +72,13 @@ export type PaneActs = {
 
 export type Hit = ReturnType<typeof import("../picture/layouts.js").hit>;
 
-export type BarFacts = { range: readonly [number, number]; palette: string; title: string };
+/** `ends` are words in place of numbers, where each tile has a scale of its own. */
+export type BarFacts = {
+  range: readonly [number, number];
+  ends?: readonly string[];
+  palette: string;
+  title: string;
+};
 
 /** By key of the layer. */
 export type Overviews = Map<string, Overview>;
