@@ -1,21 +1,24 @@
 """``AttentionMode``: sees the attention that modules compute in a recorded pass.
 
-It sees calls of ``scaled_dot_product_attention`` and ``multi_head_attention_forward``, and those of
-a softmax over the last axis of a tensor [N, heads, T, K] or [N, windows, heads, T, K]. From the
-queries and keys, or from the argument of the softmax, a few rows are computed once more, in float32
-or wider, without dropout and outside of autograd (see ``measure.head_rows`` for letters of axes).
+It sees calls of ``scaled_dot_product_attention``, those of a softmax over the last axis of a tensor
+[N, heads, T, K] or [N, windows, heads, T, K], and both inside ``multi_head_attention_forward``.
+From the queries and keys, or from the argument of the softmax, a few rows are computed once more,
+in float32 or wider, without dropout and outside of autograd (see ``measure.head_rows`` for letters
+of axes).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import lru_cache
+from types import FunctionType
 from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
+from torch.utils._device import DeviceContext
 
 from fmapboard.capture.taps import running_modules
 from fmapboard.measure.head_rows import (
@@ -25,7 +28,6 @@ from fmapboard.measure.head_rows import (
     Logits,
     Products,
     read_heads,
-    wide,
 )
 from fmapboard.model.distributed import is_dtensor
 from fmapboard.model.tensors import is_observable, tensors
@@ -179,79 +181,9 @@ def _of_products(
         if attn_mask is not None:
             mask = attn_mask.expand(*query.shape[:-1], key.shape[-2])
             masks = (_by_image(mask, expected.batch)[:images],)
-        groups = queries.shape[2] // keys.shape[2]
-        of_heads = wide(keys[:images]).repeat_interleave(groups, 2)
-        return Products(queries[:images], of_heads, factor, masks, is_causal=is_causal)
+        return Products(queries[:images], keys[:images], factor, masks, is_causal=is_causal)
 
     return AttentionCall(query, logits)
-
-
-def _of_projections(
-    expected: Shape,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    embed_dim_to_check: int,
-    num_heads: int,
-    in_proj_weight: Tensor | None,
-    in_proj_bias: Tensor | None,
-    bias_k: Tensor | None,
-    bias_v: Tensor | None,
-    add_zero_attn: bool,
-    *_: Any,
-    key_padding_mask: Tensor | None = None,
-    attn_mask: Tensor | None = None,
-    use_separate_proj_weight: bool = False,
-    q_proj_weight: Tensor | None = None,
-    k_proj_weight: Tensor | None = None,
-    static_k: Tensor | None = None,
-    **__: Any,
-) -> AttentionCall | None:
-    """A call of ``multi_head_attention_forward``; None if its tensors cannot be read."""
-    weights = [in_proj_weight]
-    if use_separate_proj_weight:
-        weights = [q_proj_weight, k_proj_weight]
-    given = [query, key, *weights, in_proj_bias, attn_mask, key_padding_mask]
-    readable = [tensor is None or _is_readable(tensor) for tensor in given]
-    has_more_keys = bias_k is not None or static_k is not None or add_zero_attn
-    if has_more_keys or not all(readable) or any(weight is None for weight in weights):
-        return None
-    features = embed_dim_to_check // num_heads
-
-    def logits() -> Logits:
-        queries = query if query.dim() == 3 else query.unsqueeze(1)  # [T, N, E]
-        keys = key if key.dim() == 3 else key.unsqueeze(1)
-        images = _images(queries[:, 0].numel() + keys[:, 0].numel())
-        shape = (queries.shape[1], 1, num_heads, len(queries), len(keys))
-        masks = []
-        if attn_mask is not None:
-            mask = attn_mask if attn_mask.dim() == 2 else attn_mask.view(shape)
-            masks.append(mask.expand(shape)[:images])
-        if key_padding_mask is not None:
-            padding = key_padding_mask.view(-1, 1, 1, 1, len(keys))
-            masks.append(padding.expand(shape)[:images])
-        parts = weights if use_separate_proj_weight else _parts(in_proj_weight)
-        biases = _parts(in_proj_bias)
-        own = _projected(queries[:, :images], parts[0], biases[0], num_heads)
-        others = _projected(keys[:, :images], parts[1], biases[1], num_heads)
-        return Products(own, others, features**-0.5, tuple(masks), hides=True)
-
-    return AttentionCall(query, logits)
-
-
-def _projected(tokens: Tensor, weight: Tensor | None, bias: Tensor | None, heads: int) -> Tensor:
-    """Queries or keys [n, 1, H, T, D] of tokens [T, n, E]."""
-    assert weight is not None
-    found = functional.linear(wide(tokens), wide(weight))
-    if bias is not None:
-        found = found + wide(bias)
-    by_head = found.view(*found.shape[:2], heads, -1)  # [T, n, H, D]
-    return by_head.permute(1, 2, 0, 3).unsqueeze(1)
-
-
-def _parts(packed: Tensor | None) -> Sequence[Tensor | None]:
-    """What a packed weight or bias has for queries, keys and values."""
-    return (None, None, None) if packed is None else packed.chunk(3)
 
 
 def _of_softmax(
@@ -270,6 +202,12 @@ def _of_softmax(
         return Given(values[: _images(values[0, ..., 0].numel())])
 
     return AttentionCall(input, logits)
+
+
+def _of_flat_softmax(expected: Shape, input: Tensor, *_: Any, **__: Any) -> AttentionCall | None:
+    """A softmax of a tensor [N * heads, T, K]."""
+    by_head: Tensor = input.unflatten(0, (-1, expected.heads))  # type: ignore[no-untyped-call]  # torch has no types here
+    return _of_softmax(expected, by_head, -1)
 
 
 _AXES = range(2, 6)
@@ -308,11 +246,19 @@ _Reader = Callable[..., "AttentionCall | None"]
 
 _READERS: Mapping[Any, _Reader] = {
     functional.scaled_dot_product_attention: _of_products,
-    functional.multi_head_attention_forward: _of_projections,
     functional.softmax: _of_softmax,
     torch.softmax: _of_softmax,
     Tensor.softmax: _of_softmax,
 }
+_OF_TORCH = functional.multi_head_attention_forward
+"""What ``MultiheadAttention`` calls."""
+_INERT = (Tensor.__torch_function__, torch._C._disabled_torch_function_impl)
+"""What a class of tensors has that changes no function."""
+_INSIDE: Mapping[str, _Reader] = {
+    "scaled_dot_product_attention": _of_products,
+    "softmax": _of_flat_softmax,
+}
+"""The functions that it calls, by the names of its module."""
 
 
 def obstacle(module: nn.Module) -> str:
@@ -364,23 +310,70 @@ class AttentionMode(TorchFunctionMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         """Run a function of torch, and tell of it if it is attention."""
-        output = func(*args, **(kwargs or {}))
+        more = kwargs or {}
+        inside = self._inside(args, more) if func is _OF_TORCH else None
+        if inside is not None:
+            with torch._C.DisableTorchFunction():
+                return inside(*args, **more)
+        output = func(*args, **more)
         try:
             reader = _READERS.get(func)
         except TypeError:  # a function of the user's that has no hash
             return output
         if reader is not None and not torch.compiler.is_compiling():
-            self._look(reader, args, kwargs or {})
+            self._look(reader, args, more)
         return output
 
-    def _look(self, reader: _Reader, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    def _inside(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Callable[..., Any] | None:
+        """The code of ``multi_head_attention_forward``, which tells of the attention inside.
+
+        While a mode runs a function, it does not see what the function calls. Where modes or
+        classes of tensors of others would see the function, None.
+        """
+        try:
+            given = tensors((args, kwargs))
+            is_seen = any(type(tensor).__torch_function__ not in _INERT for tensor in given)
+            if is_seen or not all(isinstance(mode, DeviceContext) for mode in _modes()):
+                return None
+            shape = Shape(0, heads=args[4])
+            names = dict(_OF_TORCH.__globals__)
+            for name, reader in _INSIDE.items():
+                names[name] = self._telling(names[name], reader, shape)
+            inside = FunctionType(_OF_TORCH.__code__, names, argdefs=_OF_TORCH.__defaults__)
+            inside.__kwdefaults__ = _OF_TORCH.__kwdefaults__
+        except Exception as error:
+            self._failed("", error)
+            return None
+        return inside
+
+    def _telling(
+        self, function: Callable[..., Any], reader: _Reader, shape: Shape
+    ) -> Callable[..., Any]:
+        """A function that runs another one and tells of it."""
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            output = function(*args, **kwargs)
+            self._look(reader, args, kwargs, shape)
+            return output
+
+        return run
+
+    def _look(
+        self,
+        reader: _Reader,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        shape: Shape | None = None,
+    ) -> None:
         name = ""
         try:
             inside = [self.layers[m] for m in running_modules() if m in self.layers]
             if not inside:
                 return
             name, heads, rows = inside[0]
-            call = reader(Shape(self._batch, heads), *args, **kwargs)
+            call = reader(shape or Shape(self._batch, heads), *args, **kwargs)
             if call is not None:
                 self._runs(name + ROWS, "output", rows, AttentionRows(call, is_peak=False))
                 self._runs(name + PEAK_ROWS, "output", rows, AttentionRows(call, is_peak=True))

@@ -719,8 +719,12 @@ class PassRecorder:
             if not self._records(call, passed):
                 return
             value = passed if side == "input" else passed[-1]
-            self._deliver(name, module, side, value)
-            if call.mode is not None and module in call.mode.layers:
+            if call.mode is None:
+                self._deliver(name, module, side, value)
+                return
+            with torch._C.DisableTorchFunction():  # the mode would see each operation of ours
+                self._deliver(name, module, side, value)
+            if module in call.mode.layers:
                 self.calls.check_attention(name, self._calls)
         except Exception as error:
             self._report(name, error)

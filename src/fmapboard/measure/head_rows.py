@@ -21,12 +21,17 @@ MOST_HELD = 2**25
 """How many values of queries and keys are read in float32; 128 MiB."""
 _MOST_LOGITS = 2**22
 """How many logits are computed at once; 16 MiB."""
+_CACHED_LOGITS = 2**19
+"""On the CPU, more of them than one image has are read at once up to this number; 2 MiB."""
 _MOST_QUERIES = 1024
 """Among how many rows of each matrix, evenly spaced, the largest logit is searched."""
 _SAMPLED = 16
 """How many rows of each matrix, evenly spaced, the entropy is the mean of."""
 _MASKED = -5e3
 """Logits below it are masked: masks hold -1e4 or float16's lowest value, which is -65504."""
+
+_LOWEST = -1e30
+"""In place of -infinity, which times 0 is no number."""
 
 
 class HeadRows(NamedTuple):
@@ -54,16 +59,12 @@ class Logits(Protocol):
     def shape(self) -> tuple[int, ...]:
         """n, W, H, T and K."""
 
-    def rows(self, which: slice) -> Tensor:
-        """Some rows of all windows and heads, [n, W, H, rows, K]."""
+    @property
+    def is_cpu(self) -> bool:
+        """True if they are on the CPU."""
 
-    def row(self, window: Tensor, query: Tensor) -> Tensor:
-        """One row of each head, [n, H, K].
-
-        Args:
-            window: [n, H], its window.
-            query: [n, H], its number.
-        """
+    def rows(self, images: slice, which: slice) -> Tensor:
+        """Some rows of all windows and heads of some images, [n, W, H, rows, K]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +82,14 @@ class Given:
         """n, W, H, T and K."""
         return tuple(self.values.shape)
 
-    def rows(self, which: slice) -> Tensor:
-        """Some rows of all windows and heads, [n, W, H, rows, K]."""
-        return wide(self.values[..., which, :])
+    @property
+    def is_cpu(self) -> bool:
+        """True if they are on the CPU."""
+        return self.values.is_cpu
 
-    def row(self, window: Tensor, query: Tensor) -> Tensor:
-        """One row of each head, [n, H, K]."""
-        images, heads = _indices(window)
-        return wide(self.values[images, window, heads, query])
+    def rows(self, images: slice, which: slice) -> Tensor:
+        """Some rows of all windows and heads of some images, [n, W, H, rows, K]."""
+        return wide(self.values[images, ..., which, :])
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ class Products:
 
     Attributes:
         queries: [n, W, H, T, D].
-        keys: [n, W, H, K, D], float32 or wider.
+        keys: [n, W, H, K, D], or of fewer heads, each for as many heads of the queries.
         scale: the queries are multiplied by it.
         masks: each [n, W, H, T, K], expanded views: what is added to the logits, or which keys are
             seen, or hidden.
@@ -117,42 +118,30 @@ class Products:
         """n, W, H, T and K."""
         return (*self.queries.shape[:-1], self.keys.shape[-2])
 
-    def rows(self, which: slice) -> Tensor:
-        """Some rows of all windows and heads, [n, W, H, rows, K]."""
-        queries = wide(self.queries[..., which, :]) * self.scale
-        products = queries @ self.keys.transpose(-1, -2)
-        masks = [mask[..., which, :] for mask in self.masks]
-        numbers = torch.arange(self.queries.shape[-2], device=self.queries.device)
-        return self._masked(products, masks, numbers[which])
+    @property
+    def is_cpu(self) -> bool:
+        """True if they are on the CPU."""
+        return self.queries.is_cpu
 
-    def row(self, window: Tensor, query: Tensor) -> Tensor:
-        """One row of each head, [n, H, K]."""
-        images, heads = _indices(window)
-        queries = wide(self.queries[images, window, heads, query]) * self.scale  # [n, H, D]
-        keys = self.keys[images, window, heads]  # [n, H, K, D]
-        products = (keys @ queries.unsqueeze(-1)).squeeze(-1)
-        masks = [mask[images, window, heads, query] for mask in self.masks]
-        return self._masked(products, masks, query)
-
-    def _masked(self, logits: Tensor, masks: list[Tensor], queries: Tensor) -> Tensor:
-        """Logits with what masks hide or add; ``queries`` are the numbers of their queries."""
+    def rows(self, images: slice, which: slice) -> Tensor:
+        """Some rows of all windows and heads of some images, [n, W, H, rows, K]."""
+        queries = wide(self.queries[images, ..., which, :]) * self.scale
+        keys = wide(self.keys[images])
+        groups = queries.reshape(*keys.shape[:3], -1, keys.shape[-1])  # [n, W, H of keys, *, D]
+        products = groups @ keys.transpose(-1, -2)
+        logits = products.view(*queries.shape[:-1], -1)  # [n, W, H, rows, K]
         if self.is_causal:
-            keys = torch.arange(logits.shape[-1], device=logits.device)
-            logits = logits.masked_fill(keys > queries.unsqueeze(-1), -math.inf)
-        for mask in masks:
+            places = torch.arange(logits.shape[-1], device=logits.device)
+            own = torch.arange(self.queries.shape[-2], device=logits.device)[which]
+            logits.masked_fill_(places > own.unsqueeze(-1), -math.inf)
+        for every_mask in self.masks:
+            mask = every_mask[images, ..., which, :]
             if mask.dtype == torch.bool:
                 is_hidden = mask if self.hides else ~mask
-                logits = logits.masked_fill(is_hidden, -math.inf)
+                logits.masked_fill_(is_hidden, -math.inf)
             else:
-                logits = logits + mask
+                logits += mask
         return logits
-
-
-def _indices(window: Tensor) -> tuple[Tensor, Tensor]:
-    """Numbers of the images [n, 1] and of the heads [H], to index with beside ``window`` [n, H]."""
-    images, heads = window.shape
-    device = window.device
-    return torch.arange(images, device=device).unsqueeze(1), torch.arange(heads, device=device)
 
 
 def wide(tensor: Tensor) -> Tensor:
@@ -162,39 +151,64 @@ def wide(tensor: Tensor) -> Tensor:
 
 def read_heads(logits: Logits) -> HeadRows:
     """Read the rows and numbers of one call; call it inside ``isolation.aside``."""
-    _, windows, _, queries, _ = logits.shape
-    ends = logits.rows(slice(0, None, max(1, queries - 1)))[:, 0]  # [n, H, 1 or 2, K]
+    images, windows, heads, queries, keys = logits.shape
+    most = _CACHED_LOGITS if logits.is_cpu else _MOST_LOGITS
+    at_once = max(1, most // (windows * heads * queries * keys))
+    parts = [_read(logits, slice(first, first + at_once)) for first in range(0, images, at_once)]
+    ends, sampled, largest, peak_rows = map(torch.cat, zip(*parts, strict=True))
     seen = (ends > _MASKED).sum(dim=(0, 1, 3))
     is_causal = seen[-1] > seen[0]
     rows = torch.where(is_causal, ends[..., -1, :], ends[..., 0, :])  # [n, H, K]
-    largest = _largest(logits)
-    peak_rows = logits.row(largest.window, largest.query)
-    sampled = logits.rows(slice(0, None, ceil_div(queries, _SAMPLED)))
-    numbers = torch.stack([_entropy(sampled), largest.logit.amax(0), _first_share(sampled)])
+    attention = _softmax(sampled)
+    first_share = attention[..., 0].mean(dim=(0, 1, 3))
+    numbers = torch.stack([_entropy(sampled, attention), largest.amax(0), first_share])
     return HeadRows(_softmax(rows), _softmax(peak_rows), numbers.float(), windows)
 
 
-class _Largest(NamedTuple):
-    """The largest logits: their values, windows and queries, [n, H] each."""
+class _Part(NamedTuple):
+    """Logits that were read of some images.
 
-    logit: Tensor
-    window: Tensor
-    query: Tensor
+    Attributes:
+        ends: the first row and the last one of the first window, [n, H, 1 or 2, K].
+        sampled: [n, W, H, rows, K].
+        largest: [n, H].
+        peak_rows: [n, H, K], the rows of the largest ones.
+    """
+
+    ends: Tensor
+    sampled: Tensor
+    largest: Tensor
+    peak_rows: Tensor
 
 
-def _largest(logits: Logits) -> _Largest:
-    images, windows, heads, queries, keys = logits.shape
+def _read(logits: Logits, images: slice) -> _Part:
+    total, windows, heads, queries, keys = logits.shape
+    count = len(range(total)[images])
     step = ceil_div(queries, _MOST_QUERIES)
-    at_once = max(1, _MOST_LOGITS // (images * windows * heads * keys))
-    found = []
-    for start in range(0, queries, step * at_once):
-        chunk = logits.rows(slice(start, start + step * at_once, step))
-        found.append(chunk.amax(-1))
-    rows = torch.cat(found, -1)  # [n, W, H, rows]
-    by_head = rows.transpose(1, 2).flatten(2)  # [n, H, W * rows]
-    logit, place = by_head.max(-1)
-    count = rows.shape[-1]
-    return _Largest(logit, place // count, (place % count) * step)
+    at_once = step * max(1, _MOST_LOGITS // (count * windows * heads * keys))
+    if at_once >= queries and step == 1:
+        logits = Given(logits.rows(images, slice(None)))  # computed once
+        images = slice(None)
+    ends = logits.rows(images, slice(0, None, max(1, queries - 1)))[:, 0]
+    sampled = logits.rows(images, slice(0, None, ceil_div(queries, _SAMPLED)))
+    largest, peak_rows = _peaks(logits.rows(images, slice(0, at_once, step)))
+    for first in range(at_once, queries, at_once):
+        chunk = logits.rows(images, slice(first, first + at_once, step))
+        others, other_rows = _peaks(chunk)
+        is_larger = (others > largest) | others.isnan()
+        largest = torch.where(is_larger, others, largest)
+        peak_rows = torch.where(is_larger.unsqueeze(-1), other_rows, peak_rows)
+    return _Part(ends, sampled, largest, peak_rows)
+
+
+def _peaks(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """The largest of logits [n, W, H, rows, K] for each head, [n, H], and its row, [n, H, K]."""
+    images, _, heads, count, _ = logits.shape
+    by_head = logits.amax(-1).transpose(1, 2).flatten(2)  # [n, H, W * rows]
+    largest, place = by_head.max(-1)
+    image = torch.arange(images, device=place.device).unsqueeze(1)
+    head = torch.arange(heads, device=place.device)
+    return largest, logits[image, place // count, head, place % count]
 
 
 def _softmax(logits: Tensor) -> Tensor:
@@ -203,17 +217,16 @@ def _softmax(logits: Tensor) -> Tensor:
     return logits.softmax(-1).masked_fill(is_hidden, 0.0)
 
 
-def _entropy(logits: Tensor) -> Tensor:
-    """[H]: mean entropy of rows [n, W, H, rows, K] with several keys, relative to uniform ones."""
+def _entropy(logits: Tensor, attention: Tensor) -> Tensor:
+    """[H]: mean entropy of rows [n, W, H, rows, K] with several keys, relative to uniform ones.
+
+    Without a logarithm per key: that of a share is its logit minus one number per row.
+    """
     keys = (logits > _MASKED).sum(-1)
-    entropy = torch.special.entr(_softmax(logits)).sum(-1)
+    below_peak = (logits - logits.amax(-1, keepdim=True)).clamp_(min=_LOWEST)
+    entropy = -(attention * below_peak).sum(-1) - attention.amax(-1).log()
     relative = entropy / keys.clamp(min=2).log()
     has_several = keys > 1
     total = relative.masked_fill(~has_several, 0.0).sum(dim=(0, 1, 3))
     mean: Tensor = total / has_several.sum(dim=(0, 1, 3))
     return mean
-
-
-def _first_share(logits: Tensor) -> Tensor:
-    """[H]: mean share of the first key in rows [n, W, H, rows, K]."""
-    return _softmax(logits)[..., 0].mean(dim=(0, 1, 3))

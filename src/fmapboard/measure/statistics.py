@@ -37,6 +37,10 @@ _SHORT = 64
 _MANY = 4
 # Bytes per chunk that is read four times in a row: half of a small L3 cache.
 _CACHED = 4 * 2**20
+# Bytes per chunk of tokens: half of a small L2 cache, whose other half holds the squares; and the
+# fewest tokens in it, however many channels they have.
+_CACHED_TOKENS = 2**19
+_FEWEST_TOKENS = 32
 # A float32 sum of many similar squares drifts: sum at most this many, then switch to float64.
 _RUN = 1024
 
@@ -331,6 +335,9 @@ def statistics(
     elif _is_short(planes):
         parts = _read_across(planes)
         planes = planes.permute(2, 1, 0)  # [S, C, N]
+    elif planes.stride(1) == 1 < planes.stride(2):
+        planes = planes.transpose(0, 1).flatten(1).unsqueeze(0)  # [1, C, N*S]
+        parts = _read_tokens(planes)
     else:
         parts = _read(planes)
     samples, _, size = planes.shape
@@ -452,6 +459,31 @@ def _read(planes: Tensor) -> _Parts | None:
     return _with_centered_sums(
         planes, torch.cat(lows), torch.cat(highs), torch.cat(sums), torch.cat(norms)
     )
+
+
+def _read_tokens(planes: Tensor) -> _Parts | None:
+    """``_read`` for planes whose channels lie side by side in memory, as in [N, T, C].
+
+    Args:
+        planes: [1, C, tokens]. ``vector_norm`` along the tokens takes four times as long as a sum
+            of squares.
+    """
+    tokens = planes[0].T  # [tokens, C]
+    size = tokens.element_size()
+    rows = min(max(_CACHED_TOKENS // (tokens.shape[1] * size), _FEWEST_TOKENS), _RUN)
+    width = _CACHED_TOKENS // (rows * size)
+    runs = torch.split(tokens, rows)
+    lo, hi, sums, squares = tokens.new_empty(4, len(runs), 1, tokens.shape[1])
+    for number, run in enumerate(runs):
+        for first in range(0, tokens.shape[1], width):
+            part = number, 0, slice(first, first + width)
+            chunk = run[:, first : first + width]
+            torch.amin(chunk, 0, out=lo[part])
+            torch.amax(chunk, 0, out=hi[part])
+            torch.sum(chunk, 0, out=sums[part])
+            torch.sum(chunk.square(), 0, out=squares[part])
+    norms = squares.sqrt_().movedim(0, 2)  # [1, C, runs]
+    return _with_centered_sums(planes, lo.amin(0), hi.amax(0), sums.sum(0), norms)
 
 
 def _read_across(planes: Tensor) -> _Parts | None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from fmapboard.capture import attention
-from fmapboard.capture.attention import AttentionCall, Shape
+from fmapboard.capture.attention import AttentionCall, AttentionLayer, AttentionRows, Shape
 from fmapboard.measure import head_rows
 from fmapboard.measure.head_rows import HeadRows
 
@@ -160,23 +162,78 @@ def test_long_sequences_are_read_in_chunks(monkeypatch: pytest.MonkeyPatch) -> N
     torch.testing.assert_close(found.peak_rows, torch.stack(expected))
 
 
-def test_attention_of_torchs_own_module_is_computed_from_its_projections() -> None:
-    mha = torch.nn.MultiheadAttention(H * D, H, kdim=3, vdim=3)
-    query, key = values(T, N, H * D), values(4, N, 3)
-    padding = torch.tensor([[False] * 4, [False] * 3 + [True], [False] * 4])
-    given: list[HeadRows] = []
+class Products(TorchDispatchMode):
+    """Counts products of matrices; those of attention have three axes."""
 
-    class Mode(torch.overrides.TorchFunctionMode):
+    count = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += func in (torch.ops.aten.mm.default, torch.ops.aten.addmm.default)
+        return func(*args, **(kwargs or {}))
+
+
+class Seen(NamedTuple):
+    """What a module returns, and what is read of it."""
+
+    output: Tensor
+    weights: Tensor
+    rows: list[Tensor]
+
+
+def torchs_own(mha: nn.MultiheadAttention, *given: Tensor, **options: Any) -> Seen:
+    """Call torch's own module."""
+    found: list[Any] = []
+
+    def seen(name: str, side: str, module: nn.Module, rows: AttentionRows) -> None:
+        found.append(rows.read())
+
+    def failed(name: str, error: Exception) -> None:
+        raise error
+
+    layer = AttentionLayer("mha", H, attention.stand_in("Attention 2×4"))
+    with torch.no_grad(), attention.AttentionMode({mha: layer}, 0, seen, failed):
+        output, weights = mha(*given, average_attn_weights=False, **options)
+    return Seen(output, weights, [rows.values for rows in found])
+
+
+@pytest.mark.parametrize("batch", [(N,), ()])
+def test_attention_of_torchs_own_module_is_read_from_what_it_projects(
+    batch: tuple[int, ...],
+) -> None:
+    torch.manual_seed(0)
+    mha = nn.MultiheadAttention(H * D, H, kdim=3, vdim=3, add_bias_kv=True)
+    query, key = values(T, *batch, H * D), values(4, *batch, 3)
+    padding = torch.tensor([[False] * 4, [False] * 3 + [True], [False] * 4])[: len(batch) * N or 1]
+    options = {"key_padding_mask": padding if batch else padding[0]}
+    with torch.no_grad(), Products() as products:
+        bare = mha(query, key, key, average_attn_weights=False, **options)
+        first = products.count
+        asked = torchs_own(mha, query, key, key, **options)
+        assert products.count == 2 * first
+    assert torch.equal(asked.output, bare[0])
+    assert torch.equal(asked.weights, bare[1])
+    whole = bare[1].view(-1, H, T, 5)
+    torch.testing.assert_close(asked.rows[0], whole[:, :, 0])
+    with torch.device("cpu"):  # a mode too
+        fused = torchs_own(mha, query, key, key, need_weights=False, **options)
+    torch.testing.assert_close(fused.rows[0], whole[:, :, 0])
+    torch.testing.assert_close(fused.rows[1], asked.rows[1])
+
+
+def test_a_mode_of_the_users_sees_torchs_own_attention_as_without_us() -> None:
+    class Mode(TorchFunctionMode):
         def __torch_function__(
             self, func: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
-            if func in attention._READERS:
-                given.append(called(func, *args, **kwargs))
+            called.append(func)
             return func(*args, **(kwargs or {}))
 
-    with Mode(), torch.no_grad():
-        _, weights = mha(query, key, key, key_padding_mask=padding, average_attn_weights=False)
-    torch.testing.assert_close(given[0].rows, weights[:, :, 0])
+    called: list[Any] = []
+    mha = nn.MultiheadAttention(H * D, H)
+    query = values(T, N, H * D)
+    with Mode():
+        assert torchs_own(mha, query, query, query).rows == []
+    assert functional.multi_head_attention_forward in called
 
 
 def test_tensors_that_cannot_be_read_are_left_alone() -> None:

@@ -30,6 +30,22 @@ def test_the_samples_of_a_large_batch_are_read_in_parts(
         assert torch.equal(part, known)
 
 
+@pytest.mark.parametrize("channels", [3, 40])
+@pytest.mark.parametrize("nbytes", [32 * 8 * 2, 16 * 40 * 4, 2**19])
+@pytest.mark.parametrize("value", [torch.nan, torch.inf, 0.0, 7.0])
+def test_tokens_are_read_in_runs_of_all_samples(
+    nbytes: int, channels: int, value: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fmapboard.measure.statistics, "_CACHED_TOKENS", nbytes)
+    monkeypatch.setattr(fmapboard.measure.statistics, "_FEWEST_TOKENS", 32)
+    tokens = torch.randn(5, 601, channels)  # [N, T, C]
+    tokens[..., 1] = 1e3 + tokens[..., 1] * 1e-2
+    tokens[4, 600, 2] = value
+    assert_right(tokens.movedim(2, 1))
+    assert_right(tokens[:, :500].movedim(2, 1))
+    assert_right(tokens.double().movedim(2, 1))
+
+
 @pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf, 7.0])
 def test_small_planes_are_read_across_samples(value: float) -> None:
     maps = torch.randn(6, 4, 7, 7)
