@@ -56,11 +56,13 @@ class Pass:
         loss: with its graph, if the pass has one.
         outputs: what the network returned: floating-point tensors of one axis or more.
         calls: the layers' calls, in the order in which they ended.
+        returned: what the network returned, as it is; None where a framework computes the loss.
     """
 
     loss: Tensor | None
     outputs: list[Tensor]
     calls: list[Call]
+    returned: Any = None
 
 
 @dataclass(slots=True)
@@ -243,12 +245,15 @@ def scale_rates(copy: TrainingCopy, factor: float) -> None:
 
 
 def warmed_up(group: dict[str, Any]) -> Any:
-    """The rate of a group of parameters, after the warm-up of a scheduler that there may be."""
+    """The rate of a group of parameters, after the warm-up of a scheduler that there may be.
+
+    ``OneCycleLR`` notes where it leads to as ``max_lr``, other schedulers as ``initial_lr``.
+    """
     rate = group.get("lr", 0.0)
-    initial = group.get("initial_lr")
-    if initial is None or isinstance(rate, Tensor) or not isinstance(initial, (int, float)):
+    if isinstance(rate, Tensor):
         return rate
-    return max(rate, initial)
+    noted = [group.get(key) for key in ("initial_lr", "max_lr")]
+    return max([rate, *(value for value in noted if isinstance(value, (int, float)))])
 
 
 def entropy(labels: Tensor) -> float:
@@ -288,7 +293,7 @@ class _Seen:
             output = task.output(model, batch)
             outputs = _floating(output)
             loss = task.loss_of(output, batch) if needs_loss else None
-            return Pass(loss, outputs, self._calls)
+            return Pass(loss, outputs, self._calls, output)
         finally:
             for handle in handles:
                 handle.remove()

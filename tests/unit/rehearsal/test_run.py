@@ -144,6 +144,79 @@ class Tokens(nn.Module):
         return scores
 
 
+class TwoHeads(nn.Module):
+    """A class and a value, of which one does not train the body."""
+
+    def __init__(self, *, detaches: bool = True) -> None:
+        super().__init__()
+        self.body = network()[:-1]
+        self.of_class = nn.Linear(512, CLASSES)
+        self.of_value = nn.Linear(512, 1)
+        self.detaches = detaches
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        features = self.body(x)
+        value = self.of_value(features.detach() if self.detaches else features)
+        return self.of_class(features), value
+
+
+def both(output: tuple[Tensor, Tensor], batch: tuple[Tensor, Tensor]) -> Tensor:
+    classes, value = output
+    brightness = batch[0].mean((1, 2, 3))
+    return functional.cross_entropy(classes, batch[1]) + squared(value[:, 0], brightness)
+
+
+class Recurrent(nn.Module):
+    """Classes from the state of a layer of an LSTM over the rows of images."""
+
+    def __init__(self, layer: int) -> None:
+        super().__init__()
+        self.rows = nn.LSTM(8, 16, num_layers=2, batch_first=True)
+        self.head = nn.Linear(16, CLASSES)
+        self.layer = layer
+
+    def forward(self, x: Tensor) -> Tensor:
+        _, (states, _) = self.rows(x[:, 0])
+        scores: Tensor = self.head(states[self.layer])
+        return scores
+
+
+class Causal(nn.Module):
+    """The next of 10 tokens from those before it: [N, C, T], or [N, T, C] for 20 classes."""
+
+    def __init__(self, classes: int) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(20, 16)
+        self.body = nn.Conv1d(16, classes, 3)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        earlier = functional.pad(self.embedding(tokens).transpose(1, 2), (2, 0))
+        scores: Tensor = self.body(earlier)
+        return scores.transpose(1, 2) if scores.shape[1] == 20 else scores
+
+
+def segments() -> nn.Conv2d:
+    torch.manual_seed(0)
+    return nn.Conv2d(1, 3, 3, padding=1)
+
+
+def by_reshape(output: Tensor, batch: Any) -> Tensor:
+    return functional.cross_entropy(output.reshape(-1, 3), batch[1].flatten())
+
+
+def by_permute(output: Tensor, batch: Any) -> Tensor:
+    return by_reshape(output.permute(0, 2, 3, 1), batch)
+
+
+def at_half_size(output: Tensor, batch: Any) -> Tensor:
+    halves = functional.interpolate(output, size=(4, 4), mode="bilinear")
+    return functional.cross_entropy(halves, batch[1][:, ::2, ::2])
+
+
+def of_logits(output: Tensor, labels: Tensor) -> Tensor:
+    return functional.binary_cross_entropy_with_logits(output[:, 0], labels)
+
+
 TOKENS = torch.randint(0, 20, (32, 11), generator=torch.Generator().manual_seed(1))
 
 
@@ -158,6 +231,38 @@ def squared(output: Tensor, values: Tensor) -> Tensor:
 PIXELS, LABELS = images(32)
 BATCH = PIXELS, LABELS
 TEXT = TOKENS[:, :10], TOKENS[:, 0] % CLASSES
+MASKS = PIXELS, (PIXELS[:, 0] * 1.7).long().clamp(max=2)
+DRAWN = torch.Generator().manual_seed(4)
+CLIPS = torch.rand(32, 1, 6, 8, 8, generator=DRAWN), LABELS
+HIDDEN = torch.rand(32, 10, generator=DRAWN) < 0.3
+VALUES = PIXELS.mean((1, 2, 3))[:, None]
+
+
+def hidden_tokens(label: Tensor) -> tuple[Tensor, Tensor]:
+    """Tokens of which some are hidden as 0, and labels."""
+    return TOKENS[:, :10].masked_fill(HIDDEN, 0), label
+
+
+def shifts(output: Tensor, batch: Any) -> Tensor:
+    return next_token(output[:, :-1], (None, batch[1][:, 1:]))
+
+
+def clips(same: bool) -> Rehearsal:
+    videos = CLIPS[0][:, :, :1].expand(-1, -1, 6, -1, -1) if same else CLIPS[0]
+    model = nn.Sequential(nn.Flatten(), nn.Linear(384, CLASSES))
+    return rehearsed(model, (videos.contiguous(), LABELS))
+
+
+def one_cycle() -> Rehearsal:
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=100, div_factor=1e12)
+    assert optimizer.param_groups[0]["lr"] == pytest.approx(1e-13)
+    return rehearsed(model, BATCH, optimizer=optimizer)
+
+
+def to_one(last: nn.Module) -> nn.Sequential:
+    return network(nn.Linear(CLASSES, 1), last)
 
 
 def replaced_after_the_optimizer() -> Rehearsal:
@@ -201,6 +306,30 @@ FAULTS: dict[str, tuple[str, Callable[[], Rehearsal]]] = {
             network(nn.Linear(CLASSES, 1)), (PIXELS, PIXELS.mean((1, 2, 3))), squared
         ),
     ),
+    "detached head": ("every_parameter_moves", lambda: rehearsed(TwoHeads(), BATCH, both)),
+    "state of the first layer": ("every_parameter_moves", lambda: rehearsed(Recurrent(0), BATCH)),
+    "same frames": ("input_reaches_output", lambda: clips(same=True)),
+    "shifted twice": (
+        "input_reaches_output",
+        lambda: rehearsed(Causal(20), (TOKENS[:, :-1], TOKENS[:, 1:]), shifts),
+    ),
+    "labels of visible tokens": (
+        "input_reaches_output",
+        lambda: rehearsed(
+            Tokens(predicts=True),
+            hidden_tokens(TOKENS[:, :10].masked_fill(HIDDEN, -100)),
+            next_token,
+        ),
+    ),
+    "reshaped classes": ("first_loss", lambda: rehearsed(segments(), MASKS, by_reshape)),
+    "targets beyond the sigmoid": (
+        "first_loss",
+        lambda: rehearsed(to_one(nn.Sigmoid()), (PIXELS, VALUES * 8 - 4), squared),
+    ),
+    "sigmoid twice": (
+        "first_loss",
+        lambda: rehearsed(to_one(nn.Sigmoid()), (PIXELS, (LABELS % 2).float()), of_logits),
+    ),
     "low rate": ("rates", lambda: rehearsed(None, BATCH, rate=1e-8)),
     "high rate": ("rates", lambda: rehearsed(None, BATCH, rate=1e3)),
     "shape": ("one_step_runs", lambda: rehearsed(None, (PIXELS[:, :, :4], LABELS))),
@@ -213,6 +342,55 @@ def test_each_kind_of_fault_is_named(name: str, monkeypatch: pytest.MonkeyPatch)
     asked = [experiment for experiment in EXPERIMENTS if experiment.kind == kind]
     monkeypatch.setattr("fmapboard.rehearsal.run.EXPERIMENTS", tuple(asked))
     assert faults(rehearse()) == [kind]
+
+
+HEALTHY: dict[str, tuple[str, Callable[[], Rehearsal]]] = {
+    "two heads": (
+        "every_parameter_moves",
+        lambda: rehearsed(TwoHeads(detaches=False), BATCH, both),
+    ),
+    "state of the last layer": ("every_parameter_moves", lambda: rehearsed(Recurrent(1), BATCH)),
+    "moving clips": ("input_reaches_output", lambda: clips(same=False)),
+    "as many classes as tokens": (
+        "input_reaches_output",
+        lambda: rehearsed(
+            Causal(10),
+            (TOKENS[:, :-1] % 10, TOKENS[:, 1:] % 10),
+            lambda output, batch: functional.cross_entropy(output, batch[1]),
+        ),
+    ),
+    "shifted once": (
+        "input_reaches_output",
+        lambda: rehearsed(Causal(20), (TOKENS[:, :-1], TOKENS[:, :-1]), shifts),
+    ),
+    "labels of hidden tokens": (
+        "input_reaches_output",
+        lambda: rehearsed(
+            Tokens(predicts=True),
+            hidden_tokens(TOKENS[:, :10].masked_fill(~HIDDEN, -100)),
+            next_token,
+        ),
+    ),
+    "permuted classes": ("first_loss", lambda: rehearsed(segments(), MASKS, by_permute)),
+    "masks at half size": ("first_loss", lambda: rehearsed(segments(), MASKS, at_half_size)),
+    "targets within the sigmoid": (
+        "first_loss",
+        lambda: rehearsed(to_one(nn.Sigmoid()), (PIXELS, VALUES), squared),
+    ),
+    "warm-up of OneCycle": ("one_batch_is_learnt", one_cycle),
+}
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_what_is_next_to_a_fault_and_is_none_has_none(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind, rehearse = HEALTHY[name]
+    asked = [experiment for experiment in EXPERIMENTS if experiment.kind == kind]
+    monkeypatch.setattr("fmapboard.rehearsal.run.EXPERIMENTS", tuple(asked))
+    found = rehearse()
+    assert faults(found) == []
+    assert "Error" not in answer(found, kind).text
 
 
 def test_one_batch_that_cannot_be_learnt_is_a_fault() -> None:

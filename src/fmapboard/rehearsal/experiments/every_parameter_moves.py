@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from fmapboard.gradients.optimizers import holding
+from fmapboard.model.layers import clean_name
 from fmapboard.rehearsal.experiment import Answer, Experiment, fault, fine, not_judged
 from fmapboard.rehearsal.setup import Pass, Setup, optimized, parameter_names, warmed_up
 from fmapboard.rehearsal.training_copy import TrainingCopy
@@ -24,9 +25,10 @@ class EveryParameterMoves(Experiment):
     It costs one step of the whole batch.
 
     A fault: no parameter gets a gradient; gradients stop at a layer, and those before it that the
-    optimizer holds get none; gradients are not finite; layers with a gradient that no optimizer
-    holds, if most others are held; the optimizer holds none of the parameters; every weight of a
-    layer is zero and stays so.
+    optimizer holds get none, or only those of other outputs; a layer or a direction of a recurrent
+    network gets none; gradients are not finite; layers with a gradient that no optimizer holds, if
+    most others are held; the optimizer holds none of the parameters; every weight of a layer is
+    zero and stays so.
 
     Not judged: frozen parameters, parts that are not called or whose output is not used (heads
     that wait for another loss), layers that follow one that starts at zero.
@@ -111,7 +113,12 @@ class EveryParameterMoves(Experiment):
                 layer=stop,
                 advice="Look for detach(), no_grad() or a new tensor between these layers",
             )
-        return self._zero_gradients(trained) or self._held(setup, copy, trained)
+        return (
+            self._zero_gradients(trained)
+            or _unused_in_recurrent(copy.model, trained, held)
+            or _detached(seen, trained, held)
+            or self._held(setup, copy, trained)
+        )
 
     def _zero_gradients(self, trained: dict[str, nn.Parameter]) -> Answer | None:
         gradients = [p.grad for p in trained.values() if p.grad is not None]
@@ -186,6 +193,63 @@ class EveryParameterMoves(Experiment):
         if not count:
             return not_judged("no parameter has a gradient")
         return fine(text, count)
+
+
+def _unused_in_recurrent(
+    model: nn.Module, trained: dict[str, nn.Parameter], held: set[int]
+) -> Answer | None:
+    """A fault if the output of a layer or a direction of a recurrent network is not used."""
+    for name, module in model.named_modules():
+        if not isinstance(module, nn.RNNBase):
+            continue
+        prefix = f"{clean_name(name)}.".lstrip(".")
+        inputs = [f"{prefix}{n}" for n, _ in module.named_parameters() if "weight_ih" in n]
+        own = [n for n in inputs if n in trained and id(trained[n]) in held]
+        unused = [n for n in own if not _has_gradient(trained[n])]
+        if unused and len(unused) < len(own):
+            return fault(
+                f"no gradient reaches {_named(unused)}: what that layer or direction of the "
+                f"{type(module).__name__} computes is not used",
+                figure=len(unused),
+                layer=prefix.rstrip("."),
+                advice="h_n holds one state per layer and direction: the last layer's are at its "
+                "end, h_n[-1], or h_n[-2] and h_n[-1] with two directions",
+            )
+    return None
+
+
+def _detached(seen: Pass, trained: dict[str, nn.Parameter], held: set[int]) -> Answer | None:
+    """A fault if a trained layer only gets values that were detached from their graph."""
+    with_graph = dict[int, str]()
+    attached = set[nn.Module]()
+    for call in seen.calls:
+        if any(tensor.requires_grad for tensor in call.inputs):
+            attached.add(call.module)
+        for tensor in call.outputs:
+            if tensor.requires_grad:
+                with_graph.setdefault(_memory(tensor), call.name)
+    for call in seen.calls:
+        own = [p for p in call.module.parameters(recurse=False) if _has_gradient(p)]
+        if call.module in attached or not any(id(p) in held for p in own):
+            continue
+        sources = [with_graph.get(_memory(tensor), "") for tensor in call.inputs]
+        source = next(filter(None, sources), "")
+        if source:
+            return fault(
+                f"{call.name} gets the output of {source} detached: its loss does not train "
+                "what is before it",
+                layer=call.name,
+                advice="Leave out detach() or no_grad() between the two, unless it is on purpose",
+            )
+    return None
+
+
+def _memory(tensor: Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
+
+
+def _has_gradient(parameter: nn.Parameter) -> bool:
+    return parameter.grad is not None and bool(parameter.grad.any())
 
 
 def _outside(model: nn.Module, held: set[int]) -> str:

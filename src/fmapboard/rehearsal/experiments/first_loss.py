@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -12,10 +12,10 @@ from torch.nn import functional
 from fmapboard.formats.training_facts import LossKind
 from fmapboard.gradients.loss import Reading, read
 from fmapboard.health import thresholds
-from fmapboard.rehearsal.batches import with_tensors
 from fmapboard.rehearsal.experiment import Answer, Experiment, fault, fine, not_judged
 from fmapboard.rehearsal.experiments.one_batch_is_learnt import lowest
-from fmapboard.rehearsal.setup import Pass, Setup, entropy, log_classes
+from fmapboard.rehearsal.pairing import last_activation, out_of_reach, unpaired
+from fmapboard.rehearsal.setup import Setup, entropy, log_classes
 
 _MOST_ROWS = 512
 
@@ -52,8 +52,9 @@ class FirstLoss(Experiment):
     The loss and its labels are read from the gradient at the output. A fault: a softmax before
     cross-entropy, NLL of logits or of probabilities, labels above 1 in binary cross-entropy, a loss
     whose sign is turned; labels that are not paired with outputs, as where [N, 1] and [N] are
-    broadcast to [N, N]; other labels than those of the batch; a cross-entropy far above guessing
-    that 20 steps do not bring down.
+    broadcast to [N, N], or logits [N, C, H, W] are reshaped to [-1, C]; targets outside of the
+    values of the last activation; other labels than those of the batch; a cross-entropy far above
+    guessing that 20 steps do not bring down.
 
     Not judged: losses of which no guess is known.
 
@@ -78,19 +79,22 @@ class FirstLoss(Experiment):
         loss = seen.loss
         if loss is None or not loss.requires_grad or not bool(torch.isfinite(loss)):
             return not_judged("there is no finite loss with a gradient")
-        unpaired = self._unpaired(setup, copy.own(setup.task), seen)
-        if unpaired is not None:
-            return unpaired
+        wrong = unpaired(setup, copy, seen)
+        if wrong is not None:
+            return wrong
         output = seen.outputs[0] if seen.outputs else None
         value = float(loss.detach())
         if output is None or not output.requires_grad:
             return not_judged("the loss is not computed from one output", value)
-        wrong = _by_value(setup, seen, output.detach(), value)
+        wrong = _by_value(setup, output, value)
         if wrong is not None:
             return wrong
         gradient = torch.autograd.grad(loss, output, allow_unused=True)[0]
         if gradient is None:
             return not_judged("the loss is not computed from the first output", value)
+        wrong = out_of_reach(setup.batch, output, gradient)
+        if wrong is not None:
+            return wrong
         reading = _read(output.detach(), gradient.detach())
         if reading.kind in _WRONG_LOSSES:
             text, advice = _WRONG_LOSSES[reading.kind]
@@ -136,41 +140,10 @@ class FirstLoss(Experiment):
             "layer smaller, and scale the images",
         )
 
-    def _unpaired(self, setup: Setup, task: Any, seen: Pass) -> Answer | None:
-        """A fault if it makes no difference which label belongs to which output."""
-        batch = setup.batch
-        label = setup.task.parts(batch).label
-        if task.step is not None or not isinstance(label, Tensor) or not seen.outputs:
-            return None
-        output = seen.outputs[0].detach()
-        size = len(label) if label.dim() else 0
-        if size < 4 or output.shape[0] != size or output.numel() != label.numel():
-            return None
-        if output.shape == label.shape or not label.is_floating_point():
-            return None
-        found = []
-        constant = label[:1].expand_as(label).contiguous()
-        for changed in (label, label.flip(0), constant):
-            given = with_tensors(batch, {id(label): changed})
-            found.append(float(task.loss_of(output, given)))
-        same, turned, other = found
-        scale = max(abs(same), 1e-12)
-        is_used = abs(other - same) > 1e-6 * scale
-        if not is_used or abs(turned - same) > 1e-6 * scale or torch.equal(label, label.flip(0)):
-            return None
-        return fault(
-            f"outputs {list(output.shape)} and labels {list(label.shape)} are broadcast: each "
-            "output is compared with all labels",
-            figure=same,
-            advice="Give both the same shape: output.squeeze(1), or label[:, None]",
-        )
 
-
-_ACTIVATIONS = frozenset({"Sigmoid", "ReLU", "Tanh", "GELU", "LeakyReLU"})
-
-
-def _by_value(setup: Setup, seen: Pass, output: Tensor, loss: float) -> Answer | None:
+def _by_value(setup: Setup, returned: Tensor, loss: float) -> Answer | None:
     """A fault if the loss has the value of one that does not fit the output."""
+    output = returned.detach()
     label = setup.task.parts(setup.batch).label
     if not isinstance(label, Tensor) or label.is_complex() or output.dim() > 2:
         return None
@@ -187,14 +160,13 @@ def _by_value(setup: Setup, seen: Pass, output: Tensor, loss: float) -> Answer |
     )
     kind = ""
     if _is_close(functional.cross_entropy(output, labels), loss):
-        last = seen.calls[-2].kind if len(seen.calls) > 1 else ""
+        last = last_activation(returned)
         if are_shares:
             kind = LossKind.SOFTMAX_TWICE
-        elif last in _ACTIVATIONS and torch.equal(seen.calls[-2].outputs[0].detach(), output):
+        elif last is not None:
             return fault(
-                f"the network ends in {last}, in front of cross-entropy",
+                f"the network ends in {last.name}, in front of cross-entropy",
                 figure=loss,
-                layer=seen.calls[-2].name,
                 advice="Leave it out: cross-entropy takes numbers of any size and sign",
             )
     elif _is_close(functional.nll_loss(output, labels), loss):
@@ -222,11 +194,11 @@ def _is_cross_entropy(setup: Setup, output: Tensor, loss: float) -> bool:
 
 def _binary(output: Tensor, label: Tensor, loss: float) -> Answer | None:
     """A fault if a sigmoid was applied to probabilities."""
-    if output.shape != label.shape or float(output.min()) < 0 or float(output.max()) > 1:
+    if output.numel() != label.numel() or float(output.min()) < 0 or float(output.max()) > 1:
         return None
     if float(label.min()) < 0 or float(label.max()) > 1 or output.numel() < 8:
         return None
-    of_logits = functional.binary_cross_entropy_with_logits(output, label)
+    of_logits = functional.binary_cross_entropy_with_logits(output.reshape(label.shape), label)
     if not _is_close(of_logits, loss):
         return None
     return fault(

@@ -26,8 +26,9 @@ class InputReachesOutput(Experiment):
     the same.
 
     A fault: all images have the same output, also after ten steps, and the answer says behind which
-    layer; a network that predicts the next token sees it, or predicts the token that it gets;
-    attention without positions, for which the order of tokens makes no difference.
+    layer; frames of a clip that are all the same; a network that predicts the next token sees it,
+    or predicts the token that it gets, or the one after the next; attention without positions, for
+    which the order of tokens makes no difference.
 
     Not judged: a last layer that starts at zero, as long as ten steps change that. That colours or
     the order make no difference is reported, and is no fault in a network without attention.
@@ -60,7 +61,7 @@ class InputReachesOutput(Experiment):
             return not_judged("no output has one row per image")
         if max(spreads) <= self.spread:
             return self._same_outputs(setup, batch, size)
-        leaking = _predicts_itself(setup, copy, batch) or self._next_token(setup, copy, batch, seen)
+        leaking = _wrong_shift(setup, copy, batch) or self._next_token(setup, copy, batch, seen)
         if leaking is not None:
             return leaking
         return self._order(setup, copy, batch, seen, max(spreads))
@@ -192,6 +193,15 @@ def _wrong_inputs(inputs: Sequence[Tensor], size: int, axis: int) -> Answer | No
             figure=0.0,
             advice="Look at the data set and its index: does __getitem__ use its argument?",
         )
+    time = 1 if first.dim() == 5 and first.shape[2] in (1, 3) else 2
+    if first.dim() == 5 and first.shape[time] > 3:
+        frames = first.movedim(time, 0)  # [T, N, ...]
+        if bool((frames == frames[:1]).all()):
+            return fault(
+                f"all {len(frames)} frames of each clip are the same",
+                figure=0.0,
+                advice="Look at the index of the frames where a clip is read",
+            )
     return None
 
 
@@ -216,26 +226,47 @@ def _is_tokens(tensor: Tensor) -> bool:
     return tensor.dim() == 2 and not tensor.is_floating_point() and tensor.shape[1] > 2
 
 
-def _predicts_itself(setup: Setup, copy: TrainingCopy, batch: Any) -> Answer | None:
-    """A fault if the label of each token is that token, and the loss is not shifted."""
+def _wrong_shift(setup: Setup, copy: TrainingCopy, batch: Any) -> Answer | None:
+    """A fault if a token is to predict itself, or the one after the next."""
     tokens = input_tensors(batch, setup.task)[0]
     label = setup.task.parts(batch).label
-    if not _is_tokens(tokens) or not isinstance(label, Tensor) or not torch.equal(label, tokens):
+    if not _is_tokens(tokens) or not isinstance(label, Tensor) or label.shape != tokens.shape:
+        return None
+    is_counted = label >= 0  # others, such as -100, have no loss
+    is_itself = bool(is_counted.any()) and torch.equal(label[is_counted], tokens[is_counted])
+    if not is_itself and not _predicts_next(tokens, label):
         return None
     seen = setup.forward(copy, batch, training=False, needs_loss=True)
     output = seen.outputs[0] if seen.outputs else None
     if output is None or output.dim() != 3 or output.shape[:2] != tokens.shape or seen.loss is None:
         return None
-    if int(tokens.max()) >= output.shape[2] or int(tokens.min()) < 0:
+    if int(label.max()) >= output.shape[2]:
         return None
-    own = float(functional.cross_entropy(output.flatten(0, 1), tokens.flatten()))
-    if abs(own - float(seen.loss)) > 1e-5 * abs(own):
-        return None
-    return fault(
-        "the label of each token is the token itself, which the network gets",
-        figure=own,
-        advice="Shift the labels by one, so that each token predicts the next one",
-    )
+    loss = float(seen.loss)
+    if is_itself and _is_loss(output, label, loss):
+        hidden = "those that the network does not get: -100 elsewhere"
+        return fault(
+            "the label of each token is the token itself, which the network gets",
+            figure=loss,
+            advice="Shift the labels by one, so that each token predicts the next one"
+            if bool(is_counted.all())
+            else f"The labels of hidden tokens must be {hidden}",
+        )
+    if not is_itself and _is_loss(output[:, :-1], label[:, 1:], loss):
+        return fault(
+            "labels are shifted twice: each token is to predict the one after the next",
+            figure=loss,
+            advice="The network shifts its labels itself: pass the tokens as labels",
+        )
+    return None
+
+
+def _is_loss(output: Tensor, label: Tensor, loss: float) -> bool:
+    """True if a loss is the cross-entropy of outputs [N, T, C] with labels [N, T]."""
+    flat = label.flatten()
+    known = flat >= 0
+    own = float(functional.cross_entropy(output.flatten(0, 1)[known], flat[known]))
+    return abs(own - loss) <= 1e-5 * abs(own)
 
 
 def _predicts_next(tokens: Tensor, label: Any) -> bool:
