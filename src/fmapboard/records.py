@@ -437,11 +437,26 @@ class UpdateRatio(NamedTuple):
 
     Attributes:
         value: 2-norm of the change divided by that of the parameter before it.
+        norm: 2-norm of the values that were read, before the step.
         is_estimate: The parameter was read in part.
     """
 
     value: float
+    norm: float
     is_estimate: bool
+
+
+class OutsideChange(NamedTuple):
+    """How much code other than the optimizer changed a parameter between two steps of it.
+
+    Attributes:
+        ratio: 2-norm of the change divided by that of the parameter before it.
+        limit: Largest magnitude of the changed values, if these are the values beyond a range, and
+            are now at its ends; None otherwise.
+    """
+
+    ratio: float
+    limit: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -456,8 +471,7 @@ class Parameter:
         nonfinite: Counts of the gradient's non-finite values.
         is_listed: False if ``layers=`` leaves its layer out: the norm counts in the total only.
         update: How much an optimizer step changed it; None if that is not known.
-        changed_outside: 2-norm of the change by other code between two optimizer steps, over that
-            of the parameter before it; 0 if none is known.
+        changed_outside: How much other code changed it; None if it did not, as far as is known.
     """
 
     name: str
@@ -467,7 +481,7 @@ class Parameter:
     nonfinite: Nonfinite = NONE
     is_listed: bool = True
     update: UpdateRatio | None = None
-    changed_outside: float = 0.0
+    changed_outside: OutsideChange | None = None
 
 
 @dataclass(frozen=True, slots=True)

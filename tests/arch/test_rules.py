@@ -121,7 +121,8 @@ def test_every_field_of_a_rule_has_the_value_of_a_threshold() -> None:
 
 def test_every_threshold_is_used_and_says_its_unit_and_source() -> None:
     charts = HEALTH.parent / "plugin" / "routes" / "charts.py"  # of update ratios: the usual range
-    readers = [*MODULES, *(HEALTH / f"{name}.py" for name in READERS), charts]
+    outputs = HEALTH.parent / "gradients" / "output_facts.py"  # what is read of the loss
+    readers = [*MODULES, *(HEALTH / f"{name}.py" for name in READERS), charts, outputs]
     used = {
         node.attr
         for path in readers

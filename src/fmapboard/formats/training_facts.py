@@ -290,6 +290,10 @@ class TrainingFacts:
         changed_outside: parameter that an optimizer updates -> 2-norm of the change by other code
             between two optimizer steps, over that of the parameter before it; of those that were
             changed, from a few values of each.
+        clamped: those of them of which nothing but the values beyond a range was changed, to its
+            ends -> the largest magnitude that this has left of the values changed.
+        weights_left: 2-norm of a weight over that at the first logged step, median over the
+            weights; None if it is not known, or without weight decay.
         rates: lowest and highest learning rate of the parameter groups; None if it is not known.
         optimizers: names of the classes of the optimizers that stepped, such as ``AdamW``.
         new_optimizers: names of those among them that keep a momentum or averages, and that stepped
@@ -338,6 +342,8 @@ class TrainingFacts:
     new_optimizers: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = ()
     changed_outside: Mapping[str, float] = field(default_factory=dict)
+    clamped: Mapping[str, float] = field(default_factory=dict)
+    weights_left: float | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     def count(self, name: str) -> int:
@@ -354,6 +360,8 @@ _OPTIONAL = (
         "new_optimizers",
         "dtypes",
         "idle_group",
+        "clamped",
+        "weights_left",
     ),
     "left_out",
 )

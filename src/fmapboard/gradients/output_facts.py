@@ -35,12 +35,8 @@ from fmapboard.gradients.regression import (
     share_pulled,
 )
 from fmapboard.gradients.rounding import Array, Dtypes, in_float64
+from fmapboard.health import thresholds
 from fmapboard.records import HardImage
-
-_LOSS_SCALE = 7.0
-"""Binary logarithm of a factor above which a power of two is taken for that of a GradScaler."""
-_EQUAL = 1e-3
-"""Relative error of a factor."""
 
 
 class ReadOutput(NamedTuple):
@@ -148,8 +144,8 @@ class OutputReader:
         if len(certain) != 1:
             return None
         axis, rows, reading = certain[0]
-        slack = max(2 * torch.finfo(dtypes.output).eps, 1e-5)
-        facts = _with_reading(OutputFacts(output.name, output.shape), rows, reading, slack)
+        facts = OutputFacts(output.name, output.shape)
+        facts = _with_reading(facts, rows, reading, dtypes.output)
         count = values.size // values.shape[axis]
         return ReadLoss(axis, _row_step(count), reading, facts.rows_are, facts.factor)
 
@@ -174,9 +170,7 @@ class OutputReader:
             return ReadOutput(facts, no_loss=no_loss or NoLoss.NOT_CERTAIN)
         candidates = certain or found
         _, rows, reading = candidates[0]
-        rounding = torch.finfo(step.dtypes.output).eps
-        slack = max(2 * rounding, 1e-5)
-        facts = _with_reading(facts, rows, reading, slack)
+        facts = _with_reading(facts, rows, reading, step.dtypes.output)
         images = _hard_images(output, rows, reading)
         return ReadOutput(facts, images, no_loss)
 
@@ -280,10 +274,13 @@ def _spread(units: Array) -> float | None:
     return float(relative.mean())
 
 
-def _with_reading(facts: OutputFacts, rows: Array, found: Reading, slack: float) -> OutputFacts:
-    """The facts with what the rows of the output and their gradients tell."""
+def _with_reading(
+    facts: OutputFacts, rows: Array, found: Reading, dtype: torch.dtype
+) -> OutputFacts:
+    """The facts with what the rows of the output, of this dtype, and their gradients tell."""
     predicted = predictions(rows)
-    rows_are = _rows_are(rows, slack)
+    rounding = torch.finfo(dtype).eps
+    rows_are = _rows_are(rows, max(2 * rounding, thresholds.SUM_OF_ROW.value))
     facts = replace(
         facts,
         rows=len(rows),
@@ -332,9 +329,11 @@ def _factor(shape: tuple[int, ...], rows: Array, found: Reading) -> float | None
         return None
     units = prod(shape) * len(found.rows) / len(rows)
     factor = found.scale * units / rows.shape[1]
+    error = thresholds.SAME_FACTOR.value
     exponent = log2(factor)
-    is_scaled = exponent > _LOSS_SCALE and abs(exponent - round(exponent)) < _EQUAL
-    is_sum = any(isclose(factor, count, rel_tol=_EQUAL) for count in (units, units / rows.shape[1]))
+    is_power = abs(exponent - round(exponent)) < error
+    is_scaled = is_power and exponent > log2(thresholds.LOSS_SCALE.value)
+    is_sum = any(isclose(factor, count, rel_tol=error) for count in (units, units / rows.shape[1]))
     return None if is_scaled and not is_sum else factor
 
 

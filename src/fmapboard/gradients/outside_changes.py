@@ -21,6 +21,7 @@ from torch import Tensor
 from fmapboard.arithmetic import ceil_div
 from fmapboard.capture.isolation import aside
 from fmapboard.model.distributed import PLAIN
+from fmapboard.records import OutsideChange
 
 Floats = npt.NDArray[np.float64]
 
@@ -64,12 +65,12 @@ class PendingChanges:
     first: _Copies
     second: _Copies
 
-    def ratios(self) -> dict[str, float]:
-        """Wait for the device: name -> 2-norm of the change over that of the values before it.
+    def found(self) -> dict[str, OutsideChange]:
+        """Wait for the device: name -> how much the parameter was changed.
 
         Without parameters that no other code has changed, or whose values are 0 or not finite.
         """
-        found = dict[str, float]()
+        found = dict[str, OutsideChange]()
         first = self.first.by_name()
         for name, values in self.second.by_name().items():
             old = first[name]
@@ -80,7 +81,9 @@ class PendingChanges:
                 change = np.square(values - old).sum()
                 ratio = math.sqrt(change / size) if size else math.nan
             if math.isfinite(ratio) and ratio > _ROUNDING:
-                found[name] = ratio
+                is_clamped = np.array_equal(old.clip(values.min(), values.max()), values)
+                limit = float(np.abs(values[values != old]).max()) if is_clamped else None
+                found[name] = OutsideChange(ratio, limit)
         return found
 
 

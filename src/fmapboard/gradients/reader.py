@@ -25,7 +25,7 @@ from fmapboard.measure.packing import PackedSamples, SamplesByName
 from fmapboard.measure.sample import PendingSample, samples
 from fmapboard.model.distributed import local, local_parts, not_flattened, sharded_names
 from fmapboard.model.layers import WatchedLayers, clean_name
-from fmapboard.records import NONE, Parameter, UpdateRatio
+from fmapboard.records import NONE, OutsideChange, Parameter, UpdateRatio
 
 Samples = dict[str, tuple[PendingSample, PendingSample | None]]
 """By parameter name: the samples of the weight and of its gradient, None if it has none."""
@@ -106,10 +106,11 @@ class PendingParameters:
         ratios = dict[str, UpdateRatio]()
         for update in self.updates:
             ratios |= update.ratios(norms)
-        changed = dict[str, float]()
+        changed = dict[str, OutsideChange]()
         for change in self.changes:
-            for name, ratio in change.ratios().items():
-                changed[name] = max(ratio, changed.get(name, 0.0))
+            for name, outside in change.found().items():
+                if name not in changed or changed[name].ratio < outside.ratio:
+                    changed[name] = outside
         found = list[Parameter]()
         for name in self.names:
             weight, gradient = samples.get(name, (None, None))
@@ -121,7 +122,7 @@ class PendingParameters:
                 nonfinite=self.nonfinite.get(name, NONE),
                 is_listed=self.listed is None or name in self.listed,
                 update=ratios.get(name),
-                changed_outside=changed.get(name, 0.0),
+                changed_outside=changed.get(name),
             )
             found.append(parameter)
         return tuple(found)

@@ -127,7 +127,7 @@ class PendingUpdates:
                 continue
             if name in in_part.tall and not self._is_even(name, squares, norms):
                 continue
-            found[name] = UpdateRatio(ratio, is_estimate=name in in_part.names)
+            found[name] = UpdateRatio(ratio, size, is_estimate=name in in_part.names)
         return found
 
     def _is_even(self, name: str, squares: Floats, norms: Mapping[str, float]) -> bool:

@@ -398,6 +398,16 @@ class OutputEvidence(InputEvidence):
         last = self.record.health.rows[-1].facts
         return kind in (last.type, *last.followed_by)
 
+    @property
+    def is_sigmoid_at_end(self) -> bool:
+        """True if a sigmoid follows the last layer, or all that it returns would saturate one."""
+        if self.ends_in("Sigmoid"):
+            return True
+        if self.record.health is None or not self.record.health.rows:
+            return False
+        lowest = self.record.health.columns["minimum"][:, -1]
+        return bool((lowest >= thresholds.SIGMOID_SATURATED.value).all())
+
 
 class UpdateEvidence(OutputEvidence):
     """Facts of the gradients and of the updates; each is computed when it is first asked for."""
@@ -729,6 +739,25 @@ def lasting(steps: OutputSteps, is_so: Callable[[OutputFacts], bool], least: int
         since = step
         count += 1
     return since if count >= least else None
+
+
+def spell(steps: OutputSteps, is_so: Callable[[OutputFacts], bool]) -> tuple[int, str]:
+    """The first step of those at which something is so, and all of them in words.
+
+    "since step 3" if it is so up to the newest step, otherwise "from step 3 to 7", the last one at
+    which it is.
+
+    Args:
+        steps: at one of which it is so.
+        is_so: tells whether.
+    """
+    since = lasting(steps, is_so, 1)
+    if since is not None:
+        return since, f"since step {since}"
+    found = [step for step, output in steps.items() if is_so(output)]
+    if len(found) == 1:
+        return found[0], f"at step {found[0]}"
+    return found[0], f"from step {found[0]} to {found[-1]}"
 
 
 def over_steps(series: Iterable[Series]) -> tuple[Steps, Floats]:

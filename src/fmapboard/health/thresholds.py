@@ -49,6 +49,19 @@ STAYS = Threshold(
     faulty="never less",
 )
 
+LOSS_SCALE = Threshold(
+    2**7,
+    "factor of the loss",
+    "larger powers of two are that of a GradScaler, which starts at 2^16",
+)
+SAME_FACTOR = Threshold(
+    1e-3, "relative error of a factor of the loss", "rounding of a value read from a gradient"
+)
+SUM_OF_ROW = Threshold(
+    1e-5,
+    "distance of the sum of probabilities from 1",
+    "rounding in float32; twice that of the output's number format, if it is more",
+)
 SUMMED = Threshold(
     8, "times the mean over the rows", "a loss is read from eight rows on: their sum is 8 means"
 )

@@ -118,6 +118,7 @@ class Weight(NamedTuple):
         since: logged step since which the values are the same.
         steps: number of steps since then that had to change one of them, without the last one.
         moves: the last step had to change one.
+        first_norm: 2-norm of the values whose update was first known, before it; None so far.
     """
 
     step: int
@@ -126,6 +127,7 @@ class Weight(NamedTuple):
     since: int
     steps: int
     moves: bool
+    first_norm: float | None = None
 
 
 CHANGED: Final = ("inputs", "feature_maps", WEIGHTS)
@@ -213,7 +215,12 @@ def followed_weights(before: Weights, data: StepData) -> Weights:
         name = parameter.name
         rate = rates.get(name, 0.0)
         moves = not may_be_skipped and _has_to_move(parameter, rate)
-        now[name] = _followed(before.get(name), sample, data.step, may_be_skipped, moves)
+        last = before.get(name)
+        followed = _followed(last, sample, data.step, may_be_skipped, moves)
+        first_norm = None if last is None else last.first_norm
+        if first_norm is None and parameter.update is not None:
+            first_norm = parameter.update.norm
+        now[name] = followed._replace(first_norm=first_norm)
     return now
 
 

@@ -73,9 +73,13 @@ def training_facts(
     idle = _idle(last, data.facts, data.step)
     unchanged = dict[str, Unchanged]()
     changed_outside = dict[str, float]()
+    clamped = dict[str, float]()
     for parameter in data.parameters:
-        if parameter.changed_outside:
-            changed_outside[parameter.name] = parameter.changed_outside
+        change = parameter.changed_outside
+        if change is not None:
+            changed_outside[parameter.name] = change.ratio
+            if change.limit is not None:
+                clamped[parameter.name] = change.limit
         weight = weights[parameter.name] if parameter.weight is not None else None
         if weight is not None and weight.steps:
             unchanged[parameter.name] = Unchanged(weight.steps, weight.since)
@@ -85,6 +89,8 @@ def training_facts(
         idle=None if idle is None else idle.stored,
         unchanged=unchanged,
         changed_outside=changed_outside,
+        clamped=clamped,
+        weights_left=_weights_left(data, weights),
         nonfinite_weights=_nonfinite_weights(data.parameters),
         outputs=outputs,
         estimated_updates=tuple(_estimated_updates(data.parameters)),
@@ -99,6 +105,20 @@ def _estimated_updates(parameters: Iterable[Parameter]) -> list[str]:
         if parameter.update is not None and parameter.update.is_estimate:
             found.append(parameter.name)
     return found
+
+
+def _weights_left(data: StepData, weights: Weights) -> float | None:
+    """See ``TrainingFacts.weights_left``."""
+    decays = None if data.facts is None else data.facts.of_step.weight_decays
+    if decays is None or max(decays) <= 0:
+        return None
+    shares = []
+    for parameter in data.parameters:
+        is_weight = parameter.name.rpartition(".")[2].startswith("weight")
+        first_norm = weights[parameter.name].first_norm if parameter.name in weights else None
+        if is_weight and first_norm and parameter.update is not None:
+            shares.append(parameter.update.norm / first_norm)
+    return float(np.median(shares)) if shares else None
 
 
 def _without_gradient(

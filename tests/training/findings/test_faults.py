@@ -351,3 +351,16 @@ def test_a_validation_step_has_no_record() -> None:
         board.end_step()
     assert len(kept.steps) == 1
     assert training_facts(kept.steps) == {}
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_the_share_of_the_weights_that_a_decay_leaves_is_recorded(way: Way) -> None:
+    for decay, rate in ((0.9, 0.1), (0.0, 0.1)):
+        model = Net()
+        optimizer = torch.optim.SGD(model.parameters(), lr=rate, weight_decay=decay)
+        shares = [one.weights_left for one in trained(plain, way, model, optimizer).values()]
+        if decay:
+            shrunk = [(1 - rate * decay) ** step for step in range(0, STEPS, way.every)]
+            assert shares == pytest.approx(shrunk, rel=0.1)
+        else:
+            assert set(shares) == {None}

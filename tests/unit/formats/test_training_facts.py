@@ -72,6 +72,8 @@ FULL = TrainingFacts(
     idle_group=("unused.weight",),
     dtypes=("float32",),
     changed_outside={"conv1.weight": 0.25},
+    clamped={"conv1.weight": 0.01},
+    weights_left=0.75,
     left_out={"initial_norms": 7},
 )
 
@@ -139,6 +141,8 @@ def test_the_record_is_the_documented_json() -> None:
         "idle_group": ["unused.weight"],
         "dtypes": ["float32"],
         "changed_outside": {"conv1.weight": 0.25},
+        "clamped": {"conv1.weight": 0.01},
+        "weights_left": 0.75,
         "left_out": {"initial_norms": 7},
     }
 

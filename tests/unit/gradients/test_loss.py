@@ -171,6 +171,11 @@ def test_the_factor_of_the_mean_loss_is_read() -> None:
     assert facts_of(logits, entropy(reduction="sum")).factor == pytest.approx(64)
     assert facts_of(logits, lambda x: F.cross_entropy(x, classes) / 4).factor == pytest.approx(0.25)
     assert facts_of(logits, lambda x: F.cross_entropy(x, classes) * 65536).factor is None
+    many = torch.randn(256, 10, generator=generator)  # 256 is a power of two, but their number
+    of_many = torch.randint(10, (256,), generator=generator)
+    summed = facts_of(many, lambda x: F.cross_entropy(x, of_many, reduction="sum"))
+    assert summed.factor == pytest.approx(256)
+    assert facts_of(many, lambda x: F.cross_entropy(x, of_many) * 512).factor is None
     pixels = torch.randn(8, 5, 4, 4, generator=generator)
     of_pixels = torch.randint(5, (8, 4, 4), generator=generator)
     summed = facts_of(pixels, lambda x: F.cross_entropy(x, of_pixels, reduction="sum"))

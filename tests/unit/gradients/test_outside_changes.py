@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -18,7 +20,7 @@ def compared(opened: dict[str, Tensor], change: float, dtype: torch.dtype) -> di
         parameter.data.mul_(1 + change)
     reader.before(parameters)
     (pending,) = reader.closes()
-    return pending.ratios()
+    return {name: change.ratio for name, change in pending.found().items()}
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
@@ -46,7 +48,10 @@ def test_a_marked_step_also_compares_what_its_optimizer_has_left_with_the_end() 
         reader.after({name: parameter})
     weight.data.mul_(1.5)
     other.data.mul_(3)
-    ratios = [pending.ratios() for pending in reader.closes()]
+    ratios = [
+        {name: change.ratio for name, change in pending.found().items()}
+        for pending in reader.closes()
+    ]
     assert ratios == [{}, {}, {"weight": 0.5}, {"other": 2.0}]
 
 
@@ -67,8 +72,31 @@ def test_a_parameter_of_another_size_or_on_another_device_is_left_out() -> None:
     reader.opens({"meta": meta, "weight": weight}, is_marked=True)
     weight.data = torch.ones(6)
     reader.before({"weight": weight, "meta": meta, "unknown": torch.ones(3)})
-    assert [pending.ratios() for pending in reader.closes()] == [{}]
+    assert [pending.found() for pending in reader.closes()] == [{}]
     reader.opens({}, is_marked=True)
     reader.before({"weight": weight})
     reader.after({"weight": weight})
     assert reader.closes() == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "limit"),
+    [
+        (lambda values: values.clamp(-0.5, 0.5), 0.5),
+        (lambda values: values.clamp(min=-0.25), 0.25),
+        (lambda values: values.clamp(min=0), 0.0),
+        (lambda values: values.lerp(torch.zeros(8), 0.01), None),  # an average
+        (lambda values: torch.where(values.abs() > 0.5, 0.9 * values, values), None),
+    ],
+    ids=["both ends", "one end", "negative values", "an average", "large values"],
+)
+def test_values_that_are_now_at_the_ends_of_a_range_were_clamped(
+    change: Callable[[Tensor], Tensor], limit: float | None
+) -> None:
+    weight = nn.Parameter(torch.linspace(-1, 1, 8))
+    reader = OutsideChanges()
+    reader.opens({"weight": weight}, is_marked=False)
+    weight.data = change(weight.data)
+    reader.before({"weight": weight})
+    (pending,) = reader.closes()
+    assert pending.found()["weight"].limit == limit

@@ -33,10 +33,13 @@ class ConstantImagesCheck(Rule):
         found = evidence.faulty_batches(are_all_constant)
         if found is None:
             return
+        is_black = False
+        for numbers in evidence.image_numbers[-1:]:
+            is_black = numbers["minimum"] == numbers["maximum"] == 0
+        which = "black, every value is 0" if is_black else "constant, each of one value only"
         yield Finding(
             class_="warning",
-            message=f"all {found.size} images of the batch are constant, each of one value "
-            f"only, {found.text}",
+            message=f"all {found.size} images of the batch are {which}, {found.text}",
             since_step=found.since,
             value=found.size,
             meaning="The network is trained on images without content: they are not loaded, "

@@ -23,7 +23,8 @@ class InputMagnitudeCheck(Rule):
     """Inputs that are no images and far from 1, estimated from the first layer's gradients.
 
     The norm of the gradient of its weight over that of its bias is about the magnitude of its
-    inputs, by which the weight is multiplied.
+    inputs, by which the weight is multiplied. Inputs that are all 0 are known by the first layer,
+    which returns constants, and whose weight is not 0 and has a gradient of 0.
 
     Why it hurts: initial weights and learning rates are made for inputs with a standard deviation
     near 1.
@@ -53,6 +54,9 @@ class InputMagnitudeCheck(Rule):
         if evidence.image_numbers:
             return  # images have rules of their own
         first = evidence.first_layer
+        if first is not None and _receives_zeros(evidence, first):
+            yield _zeros(evidence, first)
+            return
         is_embedding = first is not None and first.facts.type == "Embedding"
         found = None if is_embedding else _input_magnitudes(evidence)
         if found is None and is_embedding:
@@ -74,6 +78,38 @@ class InputMagnitudeCheck(Rule):
             meaning="They are not scaled" if value > 1 else "They are scaled twice, or zeros",
             advice="Subtract the mean of each input and divide by its standard deviation",
         )
+
+
+def _receives_zeros(evidence: Evidence, row: HealthRow) -> bool:
+    """True if the weight of a layer is not 0, its gradient is, and all that it returns is constant.
+
+    The gradient is the sum over the batch of what the layer receives, each weighted.
+    """
+    weight = f"{row.facts.layer}.weight"
+    is_trained = any((series.values > 0).any() for series in evidence.gradient_norms.values())
+    if not (is_trained and evidence.has_zero_gradient(weight)):
+        return False
+    if weight not in evidence.record.scalars.get(tags.UPDATE_RATIO, {}):
+        return False  # it may be 0
+    constant = evidence.layers.columns["constant"][:, evidence.layers.rows.index(row)]
+    return bool((constant == 1).all())
+
+
+def _zeros(evidence: Evidence, row: HealthRow) -> Finding:
+    since = evidence.layers.steps[0]
+    return Finding(
+        message=f"the network's inputs are all 0 since step {since}: its first layer, "
+        f"`{row.facts.layer}`, returns the same values for all of them, and its weights, which are "
+        "not 0, have a gradient of exactly 0",
+        since_step=since,
+        layer=row.facts.label,
+        value=0.0,
+        healthy="0.1 to 100",
+        meaning="The network is trained on inputs without content: they are not loaded, or lost by "
+        "a conversion or a normalization",
+        advice="Print what the network receives, and check the dataset",
+        cure="",
+    )
 
 
 class InputMagnitudes(NamedTuple):

@@ -6,9 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fmapboard.formats.training_facts import LossKind
+from fmapboard.formats.training_facts import LossKind, OutputFacts
 from fmapboard.health import effects, thresholds
-from fmapboard.health.evidence import BINARY, Evidence, OutputSteps, quoted
+from fmapboard.health.evidence import (
+    BINARY,
+    Evidence,
+    OutputSteps,
+    quoted,
+    spell,
+    with_known_loss,
+)
 from fmapboard.health.finding import Finding
 from fmapboard.health.rule import Rule
 
@@ -35,34 +42,34 @@ class LabelsBeyond1Check(Rule):
     def find(self, evidence: Evidence) -> Iterator[Finding]:
         """See `Rule.find`."""
         for name, steps in evidence.outputs.items():
-            above = _labels(steps, LossKind.BEYOND_1)
-            below = _labels(steps, LossKind.BELOW_0)
+            known = with_known_loss(steps)
+            above = _of_kind(known, LossKind.BEYOND_1)
+            below = _of_kind(known, LossKind.BELOW_0)
             if len(above) >= thresholds.LASTING.value:
-                largest = max(max(labels, default=2) for labels in above.values())
+                labels = [label for output in above for label, _ in output.labels or ()]
+                largest = max(labels, default=2)
+                since, when = spell(known, lambda output: output.kind == LossKind.BEYOND_1)
                 yield Finding(
                     class_="warning",
-                    message=f"labels of the output{quoted(name)} are up to {largest} since step "
-                    f"{min(above)}, and the loss ({BINARY}) expects 0 to 1",
-                    since_step=min(above),
+                    message=f"labels of the output{quoted(name)} are up to {largest} {when}, and "
+                    f"the loss ({BINARY}) expects 0 to 1",
+                    since_step=since,
                     value=largest,
                     meaning=_MEANING,
                     advice=f"Divide a mask by {largest}; for several classes, use cross_entropy",
                 )
             elif len(below) >= thresholds.LASTING.value:
+                since, when = spell(known, lambda output: output.kind == LossKind.BELOW_0)
                 yield Finding(
-                    message=f"labels of the output{quoted(name)} are -1 and 1 since step "
-                    f"{min(below)}, and the loss ({BINARY}) expects 0 and 1",
-                    since_step=min(below),
+                    message=f"labels of the output{quoted(name)} are -1 and 1 {when}, and the "
+                    f"loss ({BINARY}) expects 0 and 1",
+                    since_step=since,
                     value=-1,
                     meaning=_MEANING,
                     advice="Give it (labels + 1) / 2, or use a hinge loss",
                 )
 
 
-def _labels(steps: OutputSteps, kind: str) -> dict[int, list[int]]:
-    """Step at which the loss is of this kind -> its labels."""
-    found = {}
-    for step, output in steps.items():
-        if output.kind == kind:
-            found[step] = [label for label, _ in output.labels or ()]
-    return found
+def _of_kind(steps: OutputSteps, kind: str) -> list[OutputFacts]:
+    """The output at the steps at which the loss is of this kind."""
+    return [output for output in steps.values() if output.kind == kind]

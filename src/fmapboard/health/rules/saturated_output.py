@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
@@ -9,16 +10,18 @@ from typing import ClassVar
 import numpy as np
 
 from fmapboard.health import effects, thresholds
-from fmapboard.health.evidence import Evidence, OutputSteps, lasting, quoted
-from fmapboard.health.finding import Finding, whole_percent
+from fmapboard.health.evidence import Evidence, OutputSteps, lasting, quoted, spell
+from fmapboard.health.finding import Finding, rounded, whole_percent
 from fmapboard.health.rule import Rule
+from fmapboard.health.table import call_text
 
 
 @dataclass(frozen=True, slots=True)
 class SaturatedOutputCheck(Rule):
     """An output within -1 to 1 that is at one of its ends, where the loss pulls it further.
 
-    Or all of whose values are near the same end.
+    Or all of whose values are near the same end. Or a single unit behind a sigmoid that is exactly
+    1 for every input, at every logged step.
 
     Why it hurts: the targets are out of reach of a sigmoid, tanh or ReLU at the end.
 
@@ -49,21 +52,26 @@ class SaturatedOutputCheck(Rule):
         table = evidence.layers
         if len(table.steps) < self.least or table.is_of_images:
             return
+        constant = evidence.constant_output()
+        if constant is not None and constant.is_one and evidence.is_sigmoid_at_end:
+            yield _at_1(evidence)
+            return
         for name, steps in evidence.outputs.items():
             last = list(steps.values())[-1]
+            ends = f"an end of its range, {last.low:.3g} to {last.high:.3g},"
             pulled = self._pulled_share(steps)
             if pulled is not None:
-                far = [step for step, output in steps.items() if output.pulled >= self.pulled]
-                since = far[0] if far else None
+                since, when = spell(steps, lambda output: output.pulled >= self.pulled)
                 text = f"{whole_percent(pulled)} of the values of the output{quoted(name)} are at "
-                text += "one end of its range, and the loss pulls them further"
+                text += f"{ends} and the loss pulls them further, {when}"
             else:
-                since = self._at_end(evidence, steps)
-                if since is None:
+                begin = self._at_end(evidence, steps)
+                if begin is None:
                     continue
-                text = f"the output{quoted(name)} goes to an end of its range"
+                since = begin
+                text = f"the output{quoted(name)} goes to {ends} since step {since}"
             yield Finding(
-                message=f"{text}, from {last.low:.3g} to {last.high:.3g} since step {since}",
+                message=text,
                 since_step=since,
                 value=pulled or last.high,
                 healthy=f"below {whole_percent(self.pulled)} at an end",
@@ -96,3 +104,23 @@ class SaturatedOutputCheck(Rule):
         if since is None or last.shape[1:2] in ((), (1,)):  # a single unit may be a critic's
             return lasting(steps, lambda output: output.away >= self.away, self.least)
         return since
+
+
+def _at_1(evidence: Evidence) -> Finding:
+    """A sigmoid is exactly 1 for every input, since the first logged step."""
+    table = evidence.layers
+    last = table.rows[-1]
+    lowest = float(np.nanmin(table.columns["minimum"][:, -1]))
+    text = "the output is exactly 1 for every input at every logged step"
+    if math.isfinite(lowest) and last.facts.type != "Sigmoid":
+        text += f": the last layer, {call_text(table, last)}, returns {rounded(lowest)} or more"
+    return Finding(
+        message=text,
+        since_step=table.steps[0],
+        layer=last.facts.label,
+        value=1.0,
+        healthy="several values",
+        meaning="A sigmoid is 1 if what it receives is large, and passes no gradient then",
+        advice="Scale the inputs of the network, or initialize its last layer with smaller weights",
+        cure="normalized_inputs",
+    )

@@ -18,8 +18,8 @@ class SoftmaxOfOneClassCheck(Rule):
 
     Why it hurts: a softmax over a single class is always 1, and passes no gradient.
 
-    Silent: if the network ends in ``nn.Sigmoid``, or the output was another one at some step: a
-    sigmoid is saturated then.
+    Silent: if the network ends in ``nn.Sigmoid``, all that its last layer returns is large, or the
+    output was another one at some step: a sigmoid is saturated then.
 
     Example: ``nn.Linear(64, 1)`` followed by ``nn.Softmax(dim=1)``.
     """
@@ -32,14 +32,12 @@ class SoftmaxOfOneClassCheck(Rule):
     def find(self, evidence: Evidence) -> Iterator[Finding]:
         """See `Rule.find`."""
         constant = evidence.constant_output()
-        if constant is None or not constant.is_one or evidence.ends_in("Sigmoid"):
+        if constant is None or not constant.is_one or evidence.is_sigmoid_at_end:
             return
         yield Finding(
             message="the output is exactly 1 for every input at every logged step",
             value=constant.spread,
             healthy="several values",
-            meaning="A softmax over a single class is always 1, and passes no gradient; a sigmoid "
-            "is 1 if what it receives is large",
-            advice="Use a sigmoid, or two classes, instead of a softmax over one; scale the inputs "
-            "of a network that ends in a sigmoid",
+            meaning="A softmax over a single class is always 1, and passes no gradient",
+            advice="Use a sigmoid, or two classes, instead of a softmax over one",
         )

@@ -10,9 +10,10 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from fmapboard.formats.training_facts import TrainingFacts
 from fmapboard.health import effects, thresholds
 from fmapboard.health.evidence import Evidence, Ratios
-from fmapboard.health.finding import Finding, times
+from fmapboard.health.finding import Finding, percent, times
 from fmapboard.health.rule import Rule
 
 _TOO_LARGE = (
@@ -26,6 +27,11 @@ _TOO_LARGE_OR_NEAR_0 = (
     "Nothing, if the weights start near 0; else lower the learning rate, or warm it up",
 )
 """Meaning and advice."""
+_DECAY = (
+    "The weight decay shrinks the weights faster than the loss makes them grow, and nothing is "
+    "learned",
+    "Lower the weight decay; with Adam, use AdamW, whose steps shrink weights less",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +41,15 @@ class UpdatesTooLargeCheck(Rule):
     The median over the weights counts: those of layers with kernels, or, where these are less than
     a third, as in a transformer, all weights; no biases and the like, which may start at 0.
 
+    Or weight decay shrinks the weights: half of their norm at the first logged step is gone, and
+    the loss stays or the output is constant.
+
     Why it hurts: steps of this size undo what the weights have learned.
 
     Silent: for a fresh head on a frozen backbone, for a single weight that settles, for weights
     whose gradient is always 0, and for L-BFGS, one step of which is many steps along a line.
 
-    Example: SGD with a learning rate of 10.
+    Example: SGD with a learning rate of 10, or with a weight decay of 0.5.
 
     Attributes:
         high: reported if the median is above it at ``lasting`` logged steps in a row. One step is
@@ -68,6 +77,10 @@ class UpdatesTooLargeCheck(Rule):
         if ratios is None or ratios.is_of_head:
             return
         large = self._large(evidence, ratios)
+        half_since = evidence.since(_is_half_gone) if evidence.is_stuck else None
+        if half_since is not None and (large is None or half_since < ratios.steps[large.start]):
+            yield _shrunk(evidence, half_since)
+            return
         if large is None:
             return
         since = ratios.steps[large.start]
@@ -80,6 +93,8 @@ class UpdatesTooLargeCheck(Rule):
             text += f", `{most.parameter}` by {size}"
         if large.stop - large.start > 1:
             text += f"; {large.stop - large.start} logged steps are about as large"
+        if half_since is not None:
+            text += f"; {_what_decay_leaves(evidence)}"
         meaning, advice = _TOO_LARGE
         if large.start == 0 and evidence.falls():
             meaning, advice = _TOO_LARGE_OR_NEAR_0
@@ -126,6 +141,31 @@ class UpdatesTooLargeCheck(Rule):
             return math.inf
         enough = thresholds.SEVERAL_WEIGHTS if steps > 1 else thresholds.MANY_WEIGHTS
         return self.few if weights < enough.value else self.replaced
+
+
+def _is_half_gone(facts: TrainingFacts) -> bool:
+    return facts.weights_left is not None and 2 * facts.weights_left <= 1
+
+
+def _what_decay_leaves(evidence: Evidence) -> str:
+    newest = evidence.newest
+    decay = max(newest.weight_decays or (0.0,))
+    left = percent(newest.weights_left or 0.0)
+    return f"a weight decay of {decay:g} has left {left} of the weights' first norm (median)"
+
+
+def _shrunk(evidence: Evidence, since: int) -> Finding:
+    """Half of the weights' norm or more is gone, under weight decay."""
+    meaning, advice = _DECAY
+    return Finding(
+        message=f"{_what_decay_leaves(evidence)}, and no more than half of it since step {since}",
+        since_step=since,
+        value=evidence.newest.weights_left,
+        healthy="more than half",
+        meaning=meaning,
+        advice=advice,
+        cure="",
+    )
 
 
 def _from_first_to_last(places: npt.NDArray[np.intp]) -> slice:

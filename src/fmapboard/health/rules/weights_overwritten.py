@@ -15,6 +15,19 @@ from fmapboard.health.evidence import Evidence
 from fmapboard.health.finding import Finding, named, rounded, times
 from fmapboard.health.rule import Rule
 
+_OVERWRITTEN = (
+    "What the optimizer does is undone, and nothing is learned: an average of weights (EMA) is "
+    "copied back into the network at each step, or they are loaded or reset in the loop",
+    "Keep the average in a copy of the network and evaluate that; or let nothing but the optimizer "
+    "change the weights",
+)
+_CLAMPED = (
+    "What the optimizer does is undone, and nothing is learned: weights are clamped to a range "
+    "that is too small",
+    "Clamp the weights to a wider range, or penalize large ones in the loss",
+)
+"""Meaning and advice."""
+
 
 @dataclass(frozen=True, slots=True)
 class WeightsOverwrittenCheck(Rule):
@@ -62,8 +75,15 @@ class WeightsOverwrittenCheck(Rule):
         count = last.count("changed_outside")
         parameters = "1 parameter" if count == 1 else f"{count} parameters"
         usual = float(np.median(list(last.changed_outside.values())))
+        is_clamped = all(
+            facts.clamped.keys() == facts.changed_outside.keys() for _, facts in changed
+        )
+        meaning, advice = _OVERWRITTEN
+        if is_clamped:
+            meaning, advice = _CLAMPED
+        does = "clamps" if is_clamped else "changes"
         yield Finding(
-            message=f"other code changes {parameters} between two steps of the optimizer, by "
+            message=f"other code {does} {parameters} between two steps of the optimizer, by "
             f"{times(usual)} (median), {rounded(share)} times as much as a step does, at "
             f"{len(changed)} of {len(later)} {evidence.record.steps_called} after the first, since "
             f"step {since}: {named(names, count)}",
@@ -72,11 +92,8 @@ class WeightsOverwrittenCheck(Rule):
             parameters=names,
             value=share,
             healthy="only the optimizer changes them",
-            meaning="What the optimizer does is undone, and nothing is learned: an average of "
-            "weights (EMA) is copied back into the network at each step, weights are clamped to a "
-            "range that is too small, or they are loaded or reset in the loop",
-            advice="Keep the average in a copy of the network and evaluate that; clamp to a wider "
-            "range; or let nothing but the optimizer change the weights",
+            meaning=meaning,
+            advice=advice,
         )
 
 

@@ -21,13 +21,14 @@ class ZeroWeightsCheck(Rule):
 
     Why it hurts: weights of 0 get equal gradients or none, and stay equal.
 
-    Silent: for a single layer, and for layers behind one of a single channel.
+    Silent: for a single layer, for layers behind one of a single channel, and for inputs of 0.
 
     Example: ``nn.init.zeros_(parameter)`` for all parameters.
     """
 
     kind: ClassVar[str] = "zero_weights"
     group: ClassVar[str] = "copied_channels"
+    unless: ClassVar[tuple[str, ...]] = ("input_magnitude",)
     leads_to: ClassVar[tuple[str, ...]] = effects.fading()
     cure: ClassVar[str] = "new_weights"
 

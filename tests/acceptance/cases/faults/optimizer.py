@@ -162,7 +162,7 @@ CASES = [
         ),
         bad(
             "decay_of_half",
-            "constant_output,vanishing",
+            "constant_output,vanishing,update_ratio",
             "a weight decay of 0.5, not 5e-4",
             "M5",
             signals.waveform,
@@ -265,7 +265,7 @@ CASES = [
         ),
         bad(
             "decay_in_adam",
-            "constant_output,vanishing",
+            "constant_output,vanishing,update_ratio",
             "AdamW's decay of 0.1, in Adam",
             "1-D CNN",
             pen,

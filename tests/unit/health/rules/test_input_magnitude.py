@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from check_records import layer, record
+from check_records import LAST, layer, record, statistics
 from image_numbers import BYTES
 
-from fmapboard.checks import Finding, NotRecorded
-from fmapboard.health.rules import InputMagnitudeCheck
+from fmapboard.checks import Finding, NotRecorded, run_checks
+from fmapboard.health.rules import InputMagnitudeCheck, ZeroWeightsCheck
 
 
 def test_the_gradients_of_the_first_layer_tell_of_inputs_that_are_no_images() -> None:
@@ -53,3 +53,45 @@ def test_images_have_rules_of_their_own() -> None:
     bias = {"gradient_norm/conv0.weight": [500.0], "gradient_norm/conv0.bias": [0.5]}
     assert len(InputMagnitudeCheck()(record(scalars=bias))) == 1
     assert InputMagnitudeCheck()(record(scalars=bias, inputs=BYTES)) == []
+
+
+def test_inputs_of_0_are_found_behind_a_batchnorm_too() -> None:
+    scalars = {
+        "gradient_norm/conv0.weight": [0.0] * LAST,
+        "gradient_norm/conv0.bias": [1e-9] * LAST,
+        "gradient_norm/conv1.weight": [0.5] * LAST,
+        "update_ratio/conv0.weight": [0.0] * LAST,
+    }
+    constant = {"constant": {0: [1.0] * LAST}}
+    layers = [layer(0, followed_by=("BatchNorm2d",)), layer(1)]
+    (one,) = InputMagnitudeCheck()(record(layers, scalars=scalars, columns=constant))
+    assert (one.class_, one.layer, one.since_step, one.value) == ("note", "conv0", 0, 0.0)
+    assert one.message == (
+        "the network's inputs are all 0 since step 0: its first layer, `conv0`, returns the same "
+        "values for all of them, and its weights, which are not 0, have a gradient of exactly 0"
+    )
+    varied = {"constant": {0: [*[1.0] * (LAST - 1), 0.9]}}
+    late = {**scalars, "gradient_norm/conv0.weight": [*[0.0] * (LAST - 1), 1e-9]}
+    idle = {**scalars, "gradient_norm/conv0.bias": [0.0], "gradient_norm/conv1.weight": [0.0]}
+    of_0 = {name: values for name, values in scalars.items() if "update" not in name}
+    for columns, known in ((varied, scalars), (constant, late), (constant, idle), (constant, of_0)):
+        with pytest.raises(NotRecorded, match="the input's range"):
+            InputMagnitudeCheck()(record(layers, scalars=known, columns=columns))
+
+
+def test_weights_are_not_called_0_where_the_inputs_are() -> None:
+    scalars = {
+        "gradient_norm/conv0.weight": [0.0] * LAST,
+        "gradient_norm/conv1.weight": [0.5] * LAST,
+        "update_ratio/conv0.weight": [0.0] * LAST,
+    }
+    same = statistics(*[(0.1 * v, 0.1 * v, 0.1 * v, 0.0) for v in range(16)])
+    run = record(
+        [layer(0, followed_by=("BatchNorm2d",)), layer(1)],
+        scalars=scalars,
+        columns={"constant": {0: [1.0] * LAST}},
+        first={"conv0": same, "conv1": same},
+    )
+    assert len(ZeroWeightsCheck()(run)) == 1
+    kinds = {found.kind for found in run_checks(run).findings}
+    assert kinds & {"input_magnitude", "zero_weights"} == {"input_magnitude"}

@@ -164,3 +164,31 @@ def test_large_updates_of_a_fresh_head_on_frozen_kernels_are_silent() -> None:
     no_kernels = [layer(i, kernel_shape=None) for i in range(6)]
     head_only = record(no_kernels, scalars={"update_ratio/head.weight": large})
     assert len(UpdatesTooLargeCheck()(head_only)) == 1
+
+
+def test_weights_that_vanish_under_weight_decay_are_named_as_that() -> None:
+    def found(left: list[float | None], ratios: list[float], loss: float = 2.3) -> list[Finding]:
+        outputs = [replace(OUTPUT, loss=value) for value in (2.3, *[loss] * (LAST - 1))]
+        facts = [
+            replace(STEPPED, outputs=(output,), weight_decays=(0.0, 0.5), weights_left=share)
+            for output, share in zip(outputs, left, strict=True)
+        ]
+        return list(UpdatesTooLargeCheck()(record(scalars=updates(ratios), facts=facts)))
+
+    steady = [0.04] * LAST
+    halved = [1.0, 0.9, 0.51, 0.5, 0.2, 0.1, 0.05, 0.023]
+    (one,) = found(halved, steady)
+    assert (one.since_step, one.value, one.cure) == (30, 0.023, "")
+    assert one.message == (
+        "a weight decay of 0.5 has left 2.3 % of the weights' first norm (median), and no more "
+        "than half of it since step 30"
+    )
+    assert found(halved, steady, loss=1.0) == []  # it learns
+    assert found([*halved[:-1], 0.51], steady) == found([None] * LAST, steady) == []
+    (one,) = found(halved, [0.65, 0.65, *steady[2:]])  # the large steps were first
+    assert (one.since_step, one.value) == (0, 0.65)
+    assert one.message.endswith(
+        "a weight decay of 0.5 has left 2.3 % of the weights' first norm (median)"
+    )
+    (one,) = found(halved, [*steady[:5], *[0.3] * 3])
+    assert one.since_step == 30

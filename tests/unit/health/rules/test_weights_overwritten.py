@@ -58,3 +58,17 @@ def test_changes_at_fewer_than_half_of_the_steps_are_silent(changed: int, count:
 
 def test_the_first_logged_step_does_not_count() -> None:
     assert found(STAYS, [0.01] * 4 + [0.0] * (LAST - 4)) == []
+
+
+@pytest.mark.parametrize(("limits", "verb"), [(2, "clamps"), (1, "changes")])
+def test_clamps_are_told_from_other_changes(limits: int, verb: str) -> None:
+    changed = {"stem.weight": 0.01, "head.bias": 0.02}
+    clamped = dict.fromkeys(list(changed)[:limits], 0.1)
+    known = TrainingFacts(
+        outputs=(replace(OUTPUT, loss=2.3),), changed_outside=changed, clamped=clamped
+    )
+    scalars = {f"update_ratio/{name}": [0.01] * LAST for name in changed}
+    (one,) = WeightsOverwrittenCheck()(record(facts=[known] * LAST, scalars=scalars))
+    assert one.message.startswith(f"other code {verb} 2 parameters between two steps")
+    assert ("clamped to a range" in one.meaning) is (verb == "clamps")
+    assert ("average" in one.meaning) is (verb == "changes")
