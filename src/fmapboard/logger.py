@@ -89,7 +89,6 @@ class End:
         hook.call(id(self), function)  # which keeps the logger
 
     def _clean_up(self) -> None:
-        self.run.end_first_pass(is_complete=False)
         self.stop_counting()
         self.run.session.abandon()
         if is_capturing():  # the worker waits for its end
@@ -100,6 +99,11 @@ class End:
             self.end_explaining()
             if not is_ended_by_exception():  # whose traceback is the last thing to be read
                 self.run.usage.explain(is_over=True)
+        if self.run.closed is not None and self.run.usage.explains:
+            why = "no logged step trained the model by calling it; pass batch and loss to"
+            self.run.warn.warn(
+                "rehearse", f"the training was not rehearsed: {why} board.rehearse()"
+            )
 
 
 _loggers: WeakTable[nn.Module, dict[str | None, weakref.ref[FeatureMapLogger]]] = WeakTable()
@@ -268,8 +272,8 @@ class RunSoFar:
     ) -> Any:
         """Rehearse the training with the model and the optimizer that are watched.
 
-        Without ``batch``, it happens at the end of the next logged step that begins, on what the
-        model is called with there, with the loss that was read from the gradient, as
+        Without ``batch``, it happens at the end of the next logged step that trains the model, on
+        what the model is called with there, with the loss that was read from the gradient, as
         ``watch(..., rehearse=True)`` does at the first one, and the result is printed.
 
         Args:
@@ -286,7 +290,7 @@ class RunSoFar:
         from fmapboard.rehearsal.run import rehearse
 
         if batch is None:
-            self._run.opened = partial(self._see_first_pass, seconds)
+            self._rehearse_later(seconds)
             return None
         model, optimizer = self._rehearsed()
         return rehearse(model, batch, loss, optimizer, scaler=self._scaler, seconds=seconds)
@@ -296,31 +300,31 @@ class RunSoFar:
         model, optimizer = self._trained
         return model(), None if optimizer is None else optimizer()
 
-    def _see_first_pass(self, seconds: float = 60.0) -> None:
-        """Called when the step opens that is rehearsed."""
-        from fmapboard.rehearsal.first_pass import FirstPass
+    def _rehearse_later(self, seconds: float = 60.0) -> None:
+        """Rehearse at the end of the next logged step that trains the model."""
+        from fmapboard.rehearsal.run import check_not_compiled, rehearse_kept
 
-        def failed(error: Exception) -> None:
-            raise_interrupt(error)
-            self._run.warn.warn("rehearse", f"the training was not rehearsed: {error}")
+        session = self._run.session
+        is_kept_for_proofs = session.kept is not None
+        kept = session.keep_batches()
 
-        def closed(is_complete: bool) -> None:
-            seen.remove()
-            if not is_complete:
-                return
+        def closed(step: int) -> bool:
             try:
                 model, optimizer = self._rehearsed()
-                found = seen.rehearse(model, optimizer, self._scaler, seconds)
+                check_not_compiled(model)
+                batch = kept.of_step(step)
+                if batch is None:
+                    return False
+                found = rehearse_kept(model, batch, optimizer, scaler=self._scaler, seconds=seconds)
             except Exception as error:
-                failed(error)
+                raise_interrupt(error)
+                self._run.warn.warn("rehearse", f"the training was not rehearsed: {error}")
             else:
                 console().print(str(found), soft_wrap=True)
+            if not is_kept_for_proofs:
+                session.kept = None
+            return True
 
-        try:
-            seen = FirstPass(self._rehearsed()[0])
-        except Exception as error:
-            failed(error)
-            return
         self._run.closed = closed
 
 
@@ -374,7 +378,7 @@ class FeatureMapLogger(RunSoFar):
         held = None if optimizer is None else weakref.ref(optimizer)
         self._trained = weakref.ref(given), held
         if options.rehearse and writes:
-            self._run.opened = self._see_first_pass
+            self._rehearse_later()
         self.end = End(self._run)
         if writes:
             self.end.end_explaining = explain_every_minute(self._run.usage)

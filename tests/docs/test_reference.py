@@ -30,6 +30,7 @@ BESIDE = (
     "fmapboard.integrations.ignite.FeatureMapHandler", "fmapboard.integrations.accelerate.watch",
     "fmapboard.report.result.Report", "fmapboard.report.inline.InlinePage",
     "fmapboard.checks.Check", "fmapboard.checks.Finding", "fmapboard.checks.RunRecord",
+    "fmapboard.checks.Verdict",
 )  # fmt: skip
 
 

@@ -26,6 +26,8 @@ On the command line, ``fmapboard check RUN --check package.module:LargeStepCheck
 
 from __future__ import annotations
 
+from fmapboard.formats.checks import Proof as Proof
+from fmapboard.health.causes import Cause as Cause
 from fmapboard.health.finding import Finding as Finding
 from fmapboard.health.record import Check as Check
 from fmapboard.health.record import NotRecorded as NotRecorded
@@ -91,3 +93,4 @@ from fmapboard.health.run import chosen as chosen
 from fmapboard.health.run import run_checks as run_checks
 from fmapboard.health.table import HealthRow as HealthRow
 from fmapboard.health.table import HealthTable as HealthTable
+from fmapboard.health.verdict import Verdict as Verdict

@@ -1,9 +1,14 @@
 """What the gradients of an unknown loss tell; a file of its own, as checks of regression need it.
 
 How they pull the outputs: beyond an end of their range, to one value, apart, or all to one side.
+With the value of the loss, whether it is a squared error, and of which targets.
 """
 
 from __future__ import annotations
+
+import itertools
+from math import isclose, prod, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,6 +25,64 @@ _PULLS = 0.2
 images, from which their outputs are pulled apart."""
 _ONE_SIDE = 0.9
 """Difference of the shares of outputs that are pulled up and down, from which it is one way."""
+_NOISE = 10.0
+"""Size of targets in units of their rounding errors, from which they are known."""
+_EQUAL = 1e-4
+"""Relative error of the factor of a squared error."""
+
+
+class SquaredError(NamedTuple):
+    """A squared error: ``factor`` times the mean of ``(output - target) ** 2``.
+
+    Attributes:
+        targets: as large as the output.
+        factor: 1 for a mean, the number of values for a sum, half of it with a factor of 0.5.
+    """
+
+    targets: Array
+    factor: float
+
+
+def squared_error(
+    values: Array, gradient: Array, loss: float, rounding: float
+) -> SquaredError | None:
+    """The squared error that has this value and this gradient; None for other losses.
+
+    The gradient of ``s * sum((values - targets) ** 2)`` is ``2 * s * (values - targets)``, and the
+    sum of its squares is ``4 * s * loss``. So value and gradient tell s, which must be that of a
+    mean or a sum over some of the axes, with or without a half. An absolute error has it by chance
+    only, and its gradients are all of one size.
+
+    Args:
+        values: the whole output, [N, ...].
+        gradient: the same, of the loss.
+        loss: its value.
+        rounding: largest relative rounding error of a gradient.
+    """
+    size = np.abs(gradient)
+    if values.size < LEAST_ROWS or not np.isfinite(loss) or not np.isfinite(size).all():
+        return None
+    if not loss > 0 or np.ptp(size) < _END * size.max():
+        return None
+    scale = float((size**2).sum()) / (4 * loss)
+    factor = scale * values.size
+    tolerance = _EQUAL + 8 * rounding / sqrt(values.size)
+    if not any(isclose(factor, own, rel_tol=tolerance) for own in _factors(values.shape)):
+        return None
+    targets = values - gradient / (2 * scale)
+    noise = rounding * np.abs(values).max()
+    if np.sqrt(np.mean(targets**2)) < _NOISE * noise:  # lost in the rounding of large outputs
+        return None
+    return SquaredError(targets, factor)
+
+
+def _factors(shape: tuple[int, ...]) -> set[float]:
+    """Factors of a mean that is a sum over some of the axes, with or without a half."""
+    found = set[float]()
+    for count in range(len(shape) + 1):
+        for axes in itertools.combinations(shape, count):
+            found |= {float(prod(axes)), prod(axes) / 2}
+    return found
 
 
 def share_pulled(values: Array, gradient: Array) -> float:

@@ -1,10 +1,15 @@
-"""The loss of a batch that was kept in a training, from what was read of its gradient."""
+"""The loss of a batch that was kept in a training, from what was read of its gradient.
+
+Proofs compute it again and again on copies of the network, and so do rehearsals.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +21,10 @@ from fmapboard.errors import FmapboardError
 from fmapboard.formats.training_facts import LossKind
 from fmapboard.gradients.output_facts import OutputReader, ReadLoss
 from fmapboard.gradients.outputs import PendingOutput, is_followed
+from fmapboard.gradients.regression import SquaredError, squared_error
+from fmapboard.gradients.rounding import in_float64
 from fmapboard.model.tensors import named_tensors
+from fmapboard.rehearsal.task import Parts, Task
 from fmapboard.session.kept_batches import KeptBatch, Received
 
 _LEAST = 1e-12
@@ -51,6 +59,47 @@ class RowLosses(NamedTuple):
 
     trained: Tensor
     shown: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class SquaredErrorOf:
+    """The squared error of an output.
+
+    Attributes:
+        output: where it is.
+        error: its targets and its factor.
+    """
+
+    output: PendingOutput
+    error: SquaredError
+
+    is_changed_by_cure = False
+    is_of_logits = False
+
+    def __call__(self, tensor: Tensor, *, is_cured: bool) -> Losses:
+        """As for ``OutputLoss``."""
+        targets = self._targets[: len(tensor)].to(tensor.device)
+        shown = functional.mse_loss(tensor.float(), targets)
+        return Losses(self.error.factor * shown, shown)
+
+    @property
+    def _targets(self) -> Tensor:
+        return torch.as_tensor(self.error.targets, dtype=torch.float32)
+
+    def with_label(self) -> Labelled:
+        """As for ``OutputLoss``."""
+        return Labelled(partial(_squared_error, self.error.factor), self._targets)
+
+
+def _squared_error(factor: float, output: Tensor, target: Tensor) -> Tensor:
+    return factor * functional.mse_loss(output, target)
+
+
+class Labelled(NamedTuple):
+    """A loss that is a function of an output and a label, and this label."""
+
+    loss: Callable[[Tensor, Tensor], Tensor]
+    label: Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +174,32 @@ class OutputLoss:
             return RowLosses(loss, functional.binary_cross_entropy(shares, targets))
         return RowLosses(loss, loss)
 
+    def with_label(self) -> Labelled | None:
+        """The loss as a function of output and label, and the label.
+
+        None if not every row has a label, or not every label is known.
+        """
+        read = self.read
+        reading = read.reading
+        labels = reading.labels
+        values = self.output.values
+        shape = values.movedim(read.axis, -1).shape[:-1] if values.dim() > 1 else values.shape
+        is_whole = all(step == 1 for step in (*self.output.steps, read.step)) and read.axis == 1
+        if labels is None or not is_whole or len(labels) != shape.numel() or reading.is_climbed:
+            return None
+        label = torch.as_tensor(labels).reshape(shape)
+        if reading.kind.startswith("NLL"):
+            return Labelled(functional.nll_loss, label)
+        if reading.kind == LossKind.SOFTMAX_TWICE:
+            return Labelled(_softmax_twice, label)
+        if reading.kind.startswith("cross-entropy"):
+            return Labelled(functional.cross_entropy, label)
+        if values.dim() > 1:
+            classes = values.shape[1]
+            label = functional.one_hot(label, classes) if classes > 1 else label[..., None]
+            label = label.movedim(-1, 1)
+        return Labelled(functional.binary_cross_entropy_with_logits, label.float())
+
     @property
     def is_changed_by_cure(self) -> bool:
         """True if the loss of the logits is another one than the loss that was trained."""
@@ -149,6 +224,10 @@ class OutputLoss:
         return is_binary and bool((values >= 0).all() and (values <= 1).all())
 
 
+def _softmax_twice(output: Tensor, label: Tensor) -> Tensor:
+    return functional.cross_entropy(output.softmax(1), label)
+
+
 @dataclass(frozen=True, slots=True)
 class KeptLoss:
     """A kept batch and its loss.
@@ -159,7 +238,7 @@ class KeptLoss:
     """
 
     batch: KeptBatch
-    outputs: tuple[OutputLoss, ...]
+    outputs: tuple[OutputLoss | SquaredErrorOf, ...]
 
     def __call__(self, model: nn.Module, received: Received, *, is_cured: bool) -> Losses:
         """Run a copy of the network and return its losses.
@@ -173,10 +252,12 @@ class KeptLoss:
             NotTried: an output is missing.
         """
         args, kwargs = received
-        autocast = self.batch.autocast
-        is_on = autocast.dtype is not None
-        with torch.autocast(autocast.device, dtype=autocast.dtype, enabled=is_on):
+        with self.batch.autocast.again():
             output = model(*args, **kwargs)
+        return self._of_output(output, is_cured=is_cured)
+
+    def _of_output(self, output: Any, *, is_cured: bool) -> Losses:
+        """The losses of what a copy has returned."""
         followed = [pair for pair in named_tensors(output) if is_followed(pair[1])]
         if len(followed) == 1:
             followed = [("", followed[0][1])]
@@ -194,6 +275,26 @@ class KeptLoss:
         trained = torch.stack([loss.trained for loss in losses]).sum()
         shown = torch.stack([loss.shown for loss in losses]).sum()
         return Losses(trained, shown.detach())
+
+    def as_task(self, plain: Task) -> tuple[Task, Parts]:
+        """The task of a rehearsal, and its batch, with its labels if all are known.
+
+        Args:
+            plain: the task of the network, which returns its loss.
+        """
+        batch = Parts(*self.batch.received, None)
+        if not self.outputs:
+            return plain, batch
+        if len(self.outputs) == 1:
+            labelled = self.outputs[0].with_label()
+            if labelled is not None:
+                task = replace(plain, loss=labelled.loss, takes_label=True)
+                return task, batch._replace(label=labelled.label)
+
+        def loss(output: Any, _: Any) -> Tensor:
+            return self._of_output(output, is_cured=False).trained
+
+        return replace(plain, loss=loss), batch
 
     def evaluated(self, model: nn.Module, received: Received) -> float:
         """The mean loss of a copy without a graph."""
@@ -236,11 +337,34 @@ def _loss_of(batch: KeptBatch, reader: OutputReader) -> KeptLoss | str:
     for output in outputs:
         read = reader.loss_of(output)
         if read is None or not _is_known(read):
-            return "the loss could not be read from the gradient of what the network returned"
+            found = _squared(batch, outputs)
+            return found if isinstance(found, str) else KeptLoss(batch, (found,))
         if batch.loss_scale is not None and read.factor is not None:
             read = read._replace(factor=read.factor / float(batch.loss_scale))
         losses.append(OutputLoss(output, read))
     return KeptLoss(batch, tuple(losses))
+
+
+def _squared(batch: KeptBatch, outputs: list[PendingOutput]) -> SquaredErrorOf | str:
+    """The squared error of a batch, from the loss that the user gave; or why it is not known."""
+    unknown = "the loss could not be read from the gradient of what the network returned"
+    if batch.given is None:
+        return f"{unknown}; board.loss(loss) in the step makes a squared error known"
+    output = outputs[0]
+    if len(outputs) > 1:
+        return f"{unknown}, as it has {len(outputs)} outputs"
+    if any(step > 1 for step in output.steps):
+        size = math.prod(output.shape)
+        return f"{unknown}, as only {output.values.numel()} of its {size} values are copied"
+    gradient = output.gradient
+    assert gradient is not None  # as of all that are read
+    scale = 1.0 if batch.loss_scale is None else float(batch.loss_scale)
+    loss = float(batch.given.double().mean())
+    rounding = torch.finfo(gradient.dtype).eps
+    error = squared_error(in_float64(output.values), in_float64(gradient) / scale, loss, rounding)
+    if error is None:
+        return f"{unknown}; nor is {loss:.3g}, given to board.loss, a squared error that has it"
+    return SquaredErrorOf(output, error)
 
 
 def _is_known(read: ReadLoss) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from fmapboard.capture.module_calls import has_compiled_parts
 from fmapboard.capture.twin import NoTwin
 from fmapboard.errors import ConfigurationError, first_line
 from fmapboard.gradients.optimizers import unwrapped
@@ -24,10 +25,12 @@ from fmapboard.rehearsal.experiments.every_parameter_moves import (
     EveryParameterMoves,
     held_by_others,
 )
+from fmapboard.rehearsal.kept_loss import NotTried, kept_losses
 from fmapboard.rehearsal.result import Outcome, Rehearsal
 from fmapboard.rehearsal.setup import Setup, parameter_names
 from fmapboard.rehearsal.task import Task, task_of
 from fmapboard.rehearsal.training_copy import StepLoss, TrainingCopy
+from fmapboard.session.kept_batches import KeptBatch
 
 _STEPS = 250
 """Steps that all experiments train together."""
@@ -36,6 +39,7 @@ _TRAINING_SHARE = 0.7
 _LEAST_SAMPLES = 8
 _MOST_SAMPLES = 512
 _MOST_BATCHES = 16
+_PASS = "pass batch and loss to board.rehearse(), or to fmapboard.rehearse()"
 
 
 def rehearse(
@@ -88,9 +92,6 @@ def rehearse(
     begin = time.monotonic()
     check_model(model)
     check_not_inference(model)
-    if optimizer is None:
-        raise ConfigurationError("optimizer=None: pass the optimizer of the training")
-    unwrapped(optimizer)
     made = Copies(model, optimizer, scaler)
     batches = _prepared(drawn(batch, _MOST_BATCHES), model)
 
@@ -139,6 +140,38 @@ def rehearse_step(
     return rehearsed(made, framework, batches, deadline, progress=progress)
 
 
+def rehearse_kept(
+    model: nn.Module, batch: KeptBatch, optimizer: Any, *, scaler: Any = None, seconds: float = 60.0
+) -> Rehearsal:
+    """Rehearse a training on a batch of it, with the loss that was read from the gradient.
+
+    Args:
+        model: the network.
+        batch: of a logged step.
+        optimizer: that of the network.
+        scaler: the gradient scaler, if there is one.
+        seconds: as for ``rehearse``.
+
+    Raises:
+        ConfigurationError: the loss is not known; the message says what is missing.
+    """
+    deadline = time.monotonic() + seconds
+    try:
+        (kept,) = kept_losses([batch])
+    except NotTried as missing:
+        raise ConfigurationError(f"{missing}; {_PASS}") from missing
+    made = Copies(model, optimizer, scaler)
+    task, parts = kept.as_task(task_of(model, None, lambda _: None))
+    with batch.autocast.again():
+        return rehearsed(made, task, _prepared([parts], model), deadline)
+
+
+def check_not_compiled(model: nn.Module) -> None:
+    """Refuse a model of which no step shows its batch and its loss."""
+    if hasattr(model, "_orig_mod") or has_compiled_parts(unwrap(model)):
+        raise ConfigurationError(f"the model is compiled; {_PASS}")
+
+
 @dataclass(frozen=True, slots=True)
 class Copies:
     """Makes copies of what is trained."""
@@ -146,6 +179,11 @@ class Copies:
     model: nn.Module
     optimizer: Any
     scaler: Any
+
+    def __post_init__(self) -> None:
+        if self.optimizer is None:
+            raise ConfigurationError("optimizer=None: pass the optimizer of the training")
+        unwrapped(self.optimizer)
 
     def __call__(self) -> TrainingCopy:
         """A copy in the state of this moment."""

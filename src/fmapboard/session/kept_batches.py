@@ -101,6 +101,10 @@ class Autocast:
             return cls(device)
         return cls(device, torch.get_autocast_dtype(device))
 
+    def again(self) -> torch.autocast:
+        """A block in which passes are autocast in the same way."""
+        return torch.autocast(self.device, dtype=self.dtype, enabled=self.dtype is not None)
+
 
 @dataclass(frozen=True, slots=True)
 class KeptBatch:
@@ -116,6 +120,7 @@ class KeptBatch:
         outputs: with their gradients, as they are read for the loss.
         loss_scale: factor of the GradScaler; None for 1.
         uncleared: norms of the gradients that may not have been cleared, before each backward pass.
+        given: the loss that the user gave; None for none.
     """
 
     step: int
@@ -127,6 +132,7 @@ class KeptBatch:
     outputs: tuple[PendingOutput, ...] = ()
     loss_scale: Factor | None = None
     uncleared: tuple[PendingNorms, ...] = ()
+    given: Tensor | None = None
 
     @property
     def is_intact(self) -> bool:
@@ -253,9 +259,14 @@ class KeptBatches:
                     outputs=facts.outputs,
                     loss_scale=facts.loss_scale,
                     uncleared=facts.uncleared,
+                    given=None if facts.given is None else facts.given.loss,
                 )
                 self.batches.append(completed)
             self._thin()
+
+    def of_step(self, step: int) -> KeptBatch | None:
+        """The batch of a logged step; None if none was kept."""
+        return next((batch for batch in self.batches if batch.step == step), None)
 
     def _thin(self) -> None:
         """Leave out what was overwritten, and what is too much."""

@@ -34,8 +34,7 @@ class Run:
         usage: how many steps ended, were due and were logged so far.
         abandoned: takes part in the exchange of the step that was abandoned last; None if there is
             none, or once it was queued.
-        opened: called once, when the first logged step has opened.
-        closed: called once, when that step has closed; with False if it was abandoned.
+        closed: called when a logged step has closed, with its number, until it returns True.
     """
 
     steps: StepCounter
@@ -46,8 +45,7 @@ class Run:
     usage: Usage = field(init=False)
     _entered: tuple[int, Versions] = field(init=False, default=(-1, ()))
     abandoned: Callable[[], None] | None = field(init=False, default=None)
-    opened: Callable[[], None] | None = field(init=False, default=None)
-    closed: Callable[[bool], None] | None = field(init=False, default=None)
+    closed: Callable[[int], bool] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.usage = Usage(self.steps, ParameterVersions(self.session.model), self.warn)
@@ -62,10 +60,6 @@ class Run:
             return
         follow_captures()
         self.session.open(self.steps.next, passes, any_thread=any_thread)
-        opened = self.opened
-        self.opened = None
-        if opened is not None:
-            opened()
 
     def mark(self, number: int, *, training: bool) -> bool:
         """Set the number of the step that begins.
@@ -112,16 +106,8 @@ class Run:
         if self.session.is_awaited and not is_interrupted():
             self.session.close()
         self.session.abandon()
-        self.end_first_pass(is_complete=False)
         if not is_interrupted():
             self.flush()
-
-    def end_first_pass(self, *, is_complete: bool) -> None:
-        """Call ``closed``, unless it was called."""
-        closed = self.closed
-        self.closed = None
-        if closed is not None:
-            closed(is_complete)
 
     def share_abandoned(self) -> None:
         """Take part in the exchange of statistics of the step that was abandoned last, if any.
@@ -166,7 +152,8 @@ class Run:
                 nbytes = 0 if pending is None else pending.nbytes
                 self.pipeline.put(partial(_only_share, exchange, number, pending), nbytes)
             self.warn.raise_first()
-            self.end_first_pass(is_complete=True)
+            if self.closed is not None and self.closed(number):
+                self.closed = None
         self.steps.next += 1
 
     def count(self, optimizer: Optimizer) -> None:

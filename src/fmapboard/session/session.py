@@ -97,6 +97,7 @@ class StepSession(CaptureListener):
         open_step: the number of the logged step that is open, or None.
         exchange: merges statistics over ranks: each step that was open must take part, in the
             worker thread. None if nothing is merged.
+        kept: batches of logged steps; None if none is kept.
     """
 
     def __init__(
@@ -151,6 +152,12 @@ class StepSession(CaptureListener):
         self.exchange = RankExchange.among_all(warn) if options.reduce_statistics else None
         if not self._is_sharded and self.exchange is None:  # no other rank waits for this one
             self._guard.out_of_memory = self._out_of_memory
+
+    def keep_batches(self) -> KeptBatches:
+        """Keep batches of logged steps from now on."""
+        if self.kept is None:
+            self.kept = KeptBatches(self.model, self._guard, copies=True)
+        return self.kept
 
     def _collector(self) -> ActivationCollector:
         """A collector for one forward pass of a training step."""

@@ -265,3 +265,22 @@ def test_a_proof_in_the_middle_is_kept_by_later_steps(tmp_path: Path) -> None:
 def test_prove_takes_a_number_of_seconds(given: Any, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="prove="):
         fmapboard.watch(network(), tmp_path, prove=given)
+
+
+def test_with_the_loss_that_is_given_a_squared_error_is_tried(tmp_path: Path) -> None:
+    model = network()
+    optimizer = sgd(model, 1e-6)
+    with watched(model, tmp_path, optimizer) as board:
+
+        def squared(output: Tensor, labels: Tensor) -> Tensor:
+            loss = functional.mse_loss(output, functional.one_hot(labels, 5).float())
+            board.loss(loss)
+            return loss
+
+        losses = trained(board, model, optimizer, loss=squared)
+        found = tried(board, updates_too_small="higher_rate", loss_climbed="turned_sign")
+    assert {kind: proof.outcome for kind, proof in found.items()} == {
+        "updates_too_small": "proven",
+        "loss_climbed": "refuted",
+    }
+    assert found["updates_too_small"].as_it_is[0] == pytest.approx(losses[0], rel=1e-5)
