@@ -89,6 +89,7 @@ def test_a_difference_says_that_the_inputs_differ(runs: str, visit: Callable[...
         assert person.see(".numbers th[scope=col]").count() == 2
 
 
+@pytest.mark.sweep  # test_controls.py has it for one column
 def test_an_address_with_a_column_restores_it(runs: str, visit: Callable[..., Person]) -> None:
     person = open_columns(visit, runs, inside=True, show="difference", **OTHER)
     shown = [HEADING, f"B {RENAMED} · step 10 · sample 1"]

@@ -241,7 +241,7 @@ def test_the_keyboard_alone_reaches_everything(address: str, visit: Callable[...
     assert unlabelled == []
 
 
-@pytest.mark.parametrize("width", [1024, 1920])
+@pytest.mark.parametrize("width", [1024, pytest.param(1920, marks=pytest.mark.sweep)])
 def test_nothing_is_cut_off_sideways(
     address: str, visit: Callable[..., Person], width: int
 ) -> None:

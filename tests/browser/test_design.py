@@ -46,7 +46,9 @@ def overlaps(person: Person, selector: str) -> list[str]:
     return list(person.frame.evaluate(script, selector))
 
 
-@pytest.mark.parametrize("width", [1024, 1366, pytest.param(1920, marks=pytest.mark.sweep)])
+@pytest.mark.parametrize(
+    "width", [1024, *(pytest.param(width, marks=pytest.mark.sweep) for width in (1366, 1920))]
+)
 @pytest.mark.parametrize("state", [STEM, COMPARED], ids=["maps", "two steps"])
 def test_one_row_of_controls_is_all_that_is_above_the_title_and_the_pictures(
     address: str, visit: Callable[..., Person], width: int, state: dict[str, Any]
@@ -312,7 +314,7 @@ def test_the_page_has_a_title_a_language_and_the_font_of_tensorboard(
     person.wait("[...document.fonts].some((face) => face.status === 'loaded')")
 
 
-@pytest.mark.parametrize("width", [1024, 1366])
+@pytest.mark.parametrize("width", [1024, pytest.param(1366, marks=pytest.mark.sweep)])
 def test_labels_of_colour_bars_do_not_touch(
     address: str, visit: Callable[..., Person], width: int
 ) -> None:

@@ -24,6 +24,11 @@ def person(request: pytest.FixtureRequest, runs: str, visit: Callable[..., Perso
     return there
 
 
+ALONE = pytest.mark.parametrize(
+    "person", ["alone", pytest.param("in TensorBoard", marks=pytest.mark.sweep)], indirect=True
+)
+
+
 def entries(person: Person) -> int:
     return int(person.page.evaluate("history.length"))
 
@@ -45,6 +50,7 @@ def test_back_leads_from_a_finding_to_the_overview_and_forward_to_it_again(perso
     person.drawn(NAN_FROM, "block.0")
 
 
+@ALONE
 def test_steps_channels_and_the_pointer_leave_no_entries_and_back_keeps_the_last_step(
     person: Person,
 ) -> None:
@@ -83,9 +89,6 @@ def at_maps(person: Person) -> Person:
 
 def layer_of(person: Person) -> str:
     return str(person.frame.evaluate("document.documentElement.dataset.layer"))
-
-
-ALONE = pytest.mark.parametrize("person", ["alone"], indirect=True)
 
 
 @ALONE

@@ -11,7 +11,7 @@ from event_files import foreign
 from two_layer_runs import log_steps
 
 
-@pytest.mark.parametrize("first", ["foreign", "ours"])
+@pytest.mark.parametrize("first", ["foreign", pytest.param("ours", marks=pytest.mark.sweep)])
 def test_the_tab_names_the_flag_that_keeps_more_steps_if_feature_maps_came_later(
     first: str, tmp_path: Path, serve: Callable[[Path], str], visit: Callable[..., Person]
 ) -> None:

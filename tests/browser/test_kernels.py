@@ -22,7 +22,7 @@ from fmapboard import watch
 IMAGES = [
     "rgb", "plain", "depthwise", "grouped", "grouped_rgb", "up", "up_grouped", "last",
 ]  # fmt: skip
-OFTEN = {"rgb", "plain", "grouped_rgb", "up_grouped"}
+OFTEN = {"rgb", "up_grouped"}
 """Layers that CI looks at; `pytest -m sweep` looks at the others."""
 
 
@@ -56,7 +56,9 @@ def test_the_weight_under_the_pointer_is_the_model_s(
     assert_weights(sweep(person), trained_kernels.at["one", 20][layer], COUNTS[layer])
 
 
-@pytest.mark.parametrize("layer", ["sequence", "sequence_up", "volume"])
+@pytest.mark.parametrize(
+    "layer", [pytest.param("sequence", marks=pytest.mark.sweep), "sequence_up", "volume"]
+)
 def test_weights_over_sequences_and_volumes_are_the_model_s(
     trained_kernels: Kernels, open_kernels: Callable[..., Person], layer: str
 ) -> None:
@@ -222,7 +224,9 @@ def test_the_legend_of_rgb_kernels_says_what_each_colour_is(
     assert not person.see(".toolbar select[aria-label^=Colours]").is_visible()
 
 
-@pytest.mark.parametrize("layer", ["plain", "rgb", "up_grouped"])
+@pytest.mark.parametrize(
+    "layer", ["rgb", "up_grouped", pytest.param("plain", marks=pytest.mark.sweep)]
+)
 def test_the_panel_has_all_kernels_of_a_channel_and_their_numbers(
     trained_kernels: Kernels, open_kernels: Callable[..., Person], layer: str
 ) -> None:

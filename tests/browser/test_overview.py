@@ -109,7 +109,7 @@ def test_the_first_line_says_where_it_began_and_leads_there(
     assert not person.see(".arrival").is_visible()
 
 
-@pytest.mark.parametrize("width", [1024, 1366])
+@pytest.mark.parametrize("width", [1024, pytest.param(1366, marks=pytest.mark.sweep)])
 def test_the_first_finding_and_its_pictures_are_in_sight_without_scrolling(
     runs: str, visit: Callable[..., Person], width: int
 ) -> None:

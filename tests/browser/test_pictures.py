@@ -111,7 +111,14 @@ def test_an_opened_channel_shows_its_numbers_and_can_overlay_the_input(
 
 @pytest.mark.parametrize(
     ("kind", "other"),
-    [("step", "0"), ("run", "bad"), ("sample", "1"), ("role", "gradients_of_maps")],
+    [
+        ("run", "bad"),
+        ("role", "gradients_of_maps"),
+        *(
+            pytest.param(*pair, marks=pytest.mark.sweep)
+            for pair in (("step", "0"), ("sample", "1"))
+        ),
+    ],
 )
 def test_two_sides_are_compared_channel_by_channel(
     address: str, visit: Callable[..., Person], kind: str, other: str

@@ -145,7 +145,9 @@ class Quiet(SimpleHTTPRequestHandler):
     def log_message(self, format: str, *values: Any) -> None: ...
 
 
-@pytest.mark.parametrize("address", ["disk", "server"], indirect=True)
+@pytest.mark.parametrize(
+    "address", ["disk", pytest.param("server", marks=pytest.mark.sweep)], indirect=True
+)
 def test_a_site_has_the_pixels_of_a_report_and_loads_a_picture_when_it_is_shown(
     address: str, site: Path, whole: Report, browser: Any, visit: Callable[..., Person]
 ) -> None:

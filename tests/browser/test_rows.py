@@ -129,7 +129,14 @@ def test_a_channel_of_a_sequence_is_a_line_over_positions_and_offers_no_overlay(
 
 
 @pytest.mark.parametrize(
-    ("kind", "other"), [("step", "0"), ("sample", "1"), ("role", "gradients_of_maps")]
+    ("kind", "other"),
+    [
+        ("sample", "1"),
+        *(
+            pytest.param(*pair, marks=pytest.mark.sweep)
+            for pair in (("step", "0"), ("role", "gradients_of_maps"))
+        ),
+    ],
 )
 def test_rows_are_compared_with_another_step_sample_or_role(
     address: str, visit: Callable[..., Person], kind: str, other: str
