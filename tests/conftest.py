@@ -92,7 +92,32 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
         if path.as_posix() in SWEEPS:
             item.add_marker(pytest.mark.sweep)
+    _sweep_combinations(items)
     items.sort(key=_turn)
+
+
+def _sweep_combinations(items: list[pytest.Item]) -> None:
+    """Of tests marked `each_once`, leave CI as many cases as have each value of each parameter."""
+    cases: dict[str, list[pytest.Function]] = {}
+    for item in items:
+        if item.get_closest_marker("each_once") and not item.get_closest_marker("sweep"):
+            assert isinstance(item, pytest.Function)
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for same_test in cases.values():
+        columns = set()
+        for name in same_test[0].callspec.params:
+            given = [id(case.callspec.params[name]) for case in same_test]
+            columns.add(tuple(map([*dict.fromkeys(given)].index, given)))
+        values = [sorted({*column}) for column in sorted(columns)]
+        often = {
+            tuple(
+                axis[(n + turn * (n // len(axis))) % len(axis)] for turn, axis in enumerate(values)
+            )
+            for n in range(max(map(len, values)))
+        }
+        for case, places in zip(same_test, zip(*sorted(columns), strict=True), strict=True):
+            if places not in often:
+                case.add_marker(pytest.mark.sweep)
 
 
 def _turn(item: pytest.Item) -> int:

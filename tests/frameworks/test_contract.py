@@ -47,6 +47,7 @@ def comparable(run: Path) -> dict[str, list[tuple[int, Any]]]:
     }
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_a_framework_leaves_the_tags_steps_and_values_of_the_plain_loop(

@@ -28,6 +28,7 @@ def recorded(run: Path) -> dict[int, TrainingFacts]:
     return dict(series(run)[tags.TRAINING_FACTS])
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("accumulate", [1, 2])
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_a_healthy_training_has_no_fault(framework: str, accumulate: int, tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from fmapboard.measure.reducer import Reducer
 from fmapboard.records import KernelShape, LayerCall, TensorKind
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("kind", ["cuda", "mps", "xpu"])
 @pytest.mark.parametrize("batch", [plain_batch, offset_batch])
 def test_every_step_is_logged_with_the_records_of_the_cpu(
@@ -77,6 +78,7 @@ def test_a_tensor_that_is_finite_again_is_read_quickly_again() -> None:
     assert quick < exact
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("kind", ["cuda", "mps", "xpu"])
 @pytest.mark.parametrize(
     "options", [{"max_tile": 7}, {"max_tile": 7, "scale": "layer"}, {"max_tile": 7, "samples": 3}]

@@ -63,6 +63,7 @@ def test_nonfinite_values_make_no_step_wait() -> None:
     assert machine.waits_on("MainThread") == []
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize(
     ("kind", "skipped"), [("cuda", ()), ("cuda", (0,)), ("cuda", (0, 2)), ("mps", (1,))]
 )

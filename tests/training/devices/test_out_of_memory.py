@@ -99,6 +99,7 @@ def assert_equal(one: list[Tensor], other: list[Tensor]) -> None:
     assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
 
 
+@pytest.mark.each_once
 @pytest.mark.usefixtures("errors_are_only_logged")
 @pytest.mark.parametrize("counted", [False, True])
 @pytest.mark.parametrize("place", PLACES)
@@ -152,6 +153,7 @@ def test_what_was_collected_is_freed_before_the_forward_pass_goes_on(
         loss.backward()
 
 
+@pytest.mark.each_once
 @pytest.mark.usefixtures("errors_are_only_logged")
 @pytest.mark.parametrize("counted", [False, True])
 @pytest.mark.parametrize("place", PLACES)

@@ -93,6 +93,7 @@ def test_statistics_are_those_of_float64(name: str) -> None:
         )
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("colormap", ["grey", "signed"])
 @pytest.mark.parametrize("name", CASES)
 def test_histograms_hold_every_finite_value_and_pictures_are_drawn(

@@ -73,6 +73,7 @@ def all_of(found: dict[int, TrainingFacts], name: str) -> bool:
     return faults(first) <= {name} and all(faults(one) == {name} for one in later) and bool(later)
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize(
     "loop",
@@ -99,6 +100,7 @@ def replaced(gradient: Tensor) -> None:
     gradient.data = torch.zeros_like(gradient)
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("clear", [zeroed, filled, replaced], ids=lambda clear: clear.__name__)
 def test_gradients_that_are_cleared_behind_their_version_are_cleared(

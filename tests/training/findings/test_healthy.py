@@ -165,6 +165,7 @@ LOOPS = [
 ]
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("loop", LOOPS, ids=lambda loop: loop.__name__)
 def test_a_healthy_loop_has_no_fault(loop: Loop, way: Way) -> None:

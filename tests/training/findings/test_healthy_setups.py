@@ -215,6 +215,7 @@ class Gan:
         self.for_maker.step()
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("set_to_none", [True, False])
 @pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("half", ["judge", "maker"])

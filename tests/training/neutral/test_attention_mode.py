@@ -41,6 +41,9 @@ def _nothing_was_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_Process, "compiles", False)
 
 
+SWEEP = pytest.mark.sweep
+
+
 def modes() -> int:
     return torch._C._len_torch_function_stack()
 
@@ -101,6 +104,7 @@ CHECKPOINTS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("how", CHECKPOINTS)
 def test_a_checkpointed_training_is_bitwise_the_same(how: str, name: str) -> None:
@@ -139,6 +143,7 @@ def sharded(model: nn.Module) -> nn.Module:
 
 
 @pytest.mark.usefixtures("one_process")
+@pytest.mark.each_once
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("wrap", [nn.parallel.DistributedDataParallel, sharded])
 def test_a_distributed_training_is_bitwise_the_same(
@@ -154,8 +159,8 @@ def test_a_distributed_training_is_bitwise_the_same(
 @pytest.mark.parametrize(
     ("setup", "name"),
     [
-        ("watch(torch.compile(m))", "scaled_dot_product_attention"),
-        ("m.compile(), watch(m)", "softmax"),
+        pytest.param("watch(torch.compile(m))", "scaled_dot_product_attention", marks=SWEEP),
+        pytest.param("m.compile(), watch(m)", "softmax", marks=SWEEP),
         ("watch(m), m.compile()", "MultiheadAttention"),
     ],
 )
@@ -242,6 +247,7 @@ def checkpointed(make: Callable[[], nn.Module], how: str) -> nn.Module:
 
 
 @pytest.mark.usefixtures("after_a_compilation")
+@pytest.mark.each_once
 @pytest.mark.parametrize("name", BESIDE)
 @pytest.mark.parametrize("how", ["", "reentrant", "non-reentrant", "selective"])
 def test_after_a_compilation_attention_is_read_beside_and_training_stays_bitwise_the_same(

@@ -152,6 +152,7 @@ class _Syncs(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("scale", ["channel", "layer", "locked"])
 @pytest.mark.parametrize("numbers", ["finite", "spoiled"])
 def test_s6_host_syncs_do_not_grow_with_the_channels(scale: Any, numbers: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from typing import Any
 
@@ -34,6 +35,21 @@ DUE = list(range(0, STEPS, EVERY))
 UNSEEN = {("torch.compile(m), watch(m)", "container"), ("watch(m), torch.compile(m)", "container")}
 BACKENDS = {"own": "aot_eager", "container": "eager"}
 """What differs with a container is what is traced; the sweep has all backends."""
+SELDOM = {
+    *(("m.part = torch.compile(m.part)", network) for network in NETWORKS),
+    ("torch.compile(m), watch(m)", "own"),
+    *((setup, "container") for setup in ("watch(torch.compile(m))", "watch(m), torch.compile(m)")),
+    *((setup, "container") for setup in ("watch(m), m.compile()", "m.part.compile()")),
+    ("m.forward = torch.compile(m.forward)", "container"),
+}
+"""Pairs of a set-up and a network that only the sweep trains."""
+
+
+def each(*pairs: tuple[str, str]) -> list[Any]:
+    """The pairs as parameters, of which CI has the first."""
+    return [pairs[0], *(pytest.param(*pair, marks=pytest.mark.sweep) for pair in pairs[1:])]
+
+
 SCALAR = {"cpp.vec_isa_ok": False, "compile_threads": 1}
 """Vector code takes 20 s more: trial programs for each instruction set, and large headers."""
 PASS_THE_COMPILED_ONE = "pass the compiled model, as in fmapboard.watch(torch.compile(model))"
@@ -50,8 +66,13 @@ def check(seen: Any, bare: Any) -> None:
     assert [convolutions(step) for step in seen.steps] == [2] * len(DUE)
 
 
-@pytest.mark.parametrize("network", NETWORKS)
-@pytest.mark.parametrize("setup", SETUPS)
+@pytest.mark.parametrize(
+    ("setup", "network"),
+    [
+        pytest.param(*pair, marks=pytest.mark.sweep if pair in SELDOM else ())
+        for pair in itertools.product(SETUPS, NETWORKS)
+    ],
+)
 def test_a_compiled_training_is_bitwise_the_same(
     setup: str, network: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -75,11 +96,11 @@ def test_a_compiled_training_is_bitwise_the_same(
 
 @pytest.mark.parametrize(
     ("setup", "network"),
-    [
+    each(
         ("watch(torch.compile(m))", "own"),
         ("m.compile(), watch(m)", "container"),
         ("watch(m), m.compile()", "own"),
-    ],
+    ),
 )
 def test_with_inductor_too(setup: str, network: str) -> None:
     run = {"setup": SETUPS[setup], "make": NETWORKS[network], "backend": "inductor"}
@@ -94,7 +115,12 @@ TOGETHER = {
 
 
 @pytest.mark.parametrize(
-    "setup", ["watch(torch.compile(m))", "m.compile(), watch(m)", "watch(m), m.compile()"]
+    "setup",
+    [
+        pytest.param("watch(torch.compile(m))", marks=pytest.mark.sweep),
+        pytest.param("m.compile(), watch(m)", marks=pytest.mark.sweep),
+        "watch(m), m.compile()",
+    ],
 )
 def test_with_all_other_options_too(setup: str) -> None:
     """In one training, as each of them means that the network is compiled again."""

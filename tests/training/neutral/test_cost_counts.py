@@ -182,6 +182,7 @@ def test_a_user_schedule_is_called_once_per_step() -> None:
     assert [step.step for step in writer.steps] == [3]
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("every", [1, 2, 7])
 @pytest.mark.parametrize("start", [0, 5, 7])
 def test_unlogged_steps_are_counted(every: int, start: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Callable
 from typing import Any
@@ -52,6 +53,12 @@ def trained(
     return left, [len(step.pictures) for step in kept.steps]
 
 
+@functools.cache
+def untouched(kind: type[Stateless]) -> list[Tensor]:
+    """The weights after a training beside which nothing of ours runs."""
+    return trained(kind)[0]
+
+
 def assert_same(one: list[Tensor], other: list[Tensor]) -> None:
     assert len(one) == len(other)
     assert all(map(torch.equal, one, other))
@@ -59,23 +66,21 @@ def assert_same(one: list[Tensor], other: list[Tensor]) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_beside_a_training(kind: type[Stateless]) -> None:
-    bare, _ = trained(kind)
     seen, pictures = trained(kind, options={})
-    assert_same(seen, bare)
+    assert_same(seen, untouched(kind))
     assert pictures[0] == 3
     assert min(pictures) >= 2  # and the kernels where they have changed by 5 %
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_with_a_probe_and_its_attribution(kind: type[Stateless]) -> None:
-    bare, _ = trained(kind)
     options = {
         "probe": IMAGES[:2],
         "attribution": True,
         "attribution_loss": lambda scores: scores.square().mean(),
     }
     seen, pictures = trained(kind, options=options)
-    assert_same(seen, bare)
+    assert_same(seen, untouched(kind))
     assert min(pictures) > 1
 
 
@@ -89,19 +94,21 @@ def test_beside_a_compiled_training(kind: type[Stateless]) -> None:
     assert min(pictures) >= 2  # and the kernels where they have changed by 5 %
 
 
+CALLS: dict[str, Between] = {
+    "extract": lambda model: fmapboard.extract(model, IMAGES),
+    "keep_graph": lambda model: fmapboard.extract(model, IMAGES, keep_graph=True),
+    "extract_gradients": lambda model: fmapboard.extract_gradients(
+        model, IMAGES, lambda scores: scores.sum()
+    ),
+    "attribution": lambda model: fmapboard.attribution(model, IMAGES, target=1),
+    "graph": lambda model: fmapboard.graph(model, IMAGES),
+}
+
+
+@pytest.mark.each_once
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    "run",
-    [
-        lambda model: fmapboard.extract(model, IMAGES),
-        lambda model: fmapboard.extract(model, IMAGES, keep_graph=True),
-        lambda model: fmapboard.extract_gradients(model, IMAGES, lambda scores: scores.sum()),
-        lambda model: fmapboard.attribution(model, IMAGES, target=1),
-        lambda model: fmapboard.graph(model, IMAGES),
-    ],
-    ids=["extract", "keep_graph", "extract_gradients", "attribution", "graph"],
-)
-def test_around_a_call(kind: type[Stateless], run: Between) -> None:
-    bare, _ = trained(kind)
+@pytest.mark.parametrize("call", CALLS)
+def test_around_a_call(call: str, kind: type[Stateless]) -> None:
+    run = CALLS[call]
     seen, _ = trained(kind, between=run)
-    assert_same(seen, bare)
+    assert_same(seen, untouched(kind))

@@ -150,6 +150,7 @@ def loss_on_probe(output: Tensor) -> Tensor:
     return functional.cross_entropy(output, torch.tensor([1, 2]))
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("mode", ["live", "probe", "loss on probe"])
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_watched_training_is_bitwise_the_same(name: str, mode: str) -> None:
@@ -199,6 +200,7 @@ def regional(model: nn.Module) -> nn.Module:
     return model
 
 
+@pytest.mark.each_once
 @pytest.mark.filterwarnings(
     "ignore:The .grad attribute of a Tensor"
 )  # of dynamo itself, about inputs

@@ -106,6 +106,7 @@ def transfer(
     return image.detach(), before, kept
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("name", OPTIMIZERS)
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("by_hand", [False, True])

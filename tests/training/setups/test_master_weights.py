@@ -53,6 +53,7 @@ class MasterWeights:
             parameter.grad = None
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("is_flat", [False, True], ids=["a copy each", "flat"])
 @pytest.mark.parametrize("holds_norms", [False, True], ids=["all copied", "norms in float32"])

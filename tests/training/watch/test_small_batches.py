@@ -68,6 +68,7 @@ def read_losses(kept: MemoryWriter) -> dict[int, float]:
     return found
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("batch", range(1, 9))
 @pytest.mark.parametrize(
     ("kind", "loss", "outputs"),

@@ -86,6 +86,7 @@ def trained(
     return kept.steps, exact.ratios
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("counted", [False, True], ids=["marked", "counted"])
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_the_ratio_is_that_of_one_optimizer_step(name: str, counted: bool) -> None:
@@ -208,6 +209,7 @@ def test_the_step_after_a_skipped_one_has_a_ratio_in_the_same_block(fused: bool)
     assert largest_error(update_ratios(kept.steps[0]), exact.ratios[1]) < 0.01
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("change", ["data", "in place"])
 @pytest.mark.parametrize("counted", [False, True], ids=["marked", "counted"])
 def test_weights_may_change_between_backward_pass_and_step(change: str, counted: bool) -> None:

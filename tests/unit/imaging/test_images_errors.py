@@ -16,6 +16,7 @@ from fmapboard.errors import ImageError
 from fmapboard.imaging.images import read_fitted, read_image
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("suffix", [".png", ".jpg", ".bmp", ".tif", ".webp", ".ppm"])
 @pytest.mark.parametrize("kept", [0.02, 0.3, 0.6, 0.9])
 def test_a_truncated_file_is_an_error_that_names_it(

@@ -25,6 +25,7 @@ STORED = {
 """EXIF orientation -> the pixels that a camera held that way stores of an upright [H, W, 3]."""
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("orientation", range(1, 9))
 @pytest.mark.parametrize("suffix", [".png", ".tif", ".webp"])
 def test_a_turned_picture_is_read_upright(tmp_path: Path, orientation: int, suffix: str) -> None:

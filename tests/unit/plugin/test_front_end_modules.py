@@ -132,6 +132,7 @@ console.log(JSON.stringify(out));
 """
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("name", PALETTES)
 @pytest.mark.parametrize("marked", [False, True])
 def test_the_front_end_reads_back_what_the_writer_drew(node: str, name: str, marked: bool) -> None:

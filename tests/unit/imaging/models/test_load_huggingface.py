@@ -208,6 +208,7 @@ PROCESSORS: dict[str, Any] = {
 }
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("case", PROCESSORS)
 @pytest.mark.parametrize("size", [(300, 420), (500, 260)])
 def test_the_input_is_what_the_image_processor_makes(case: str, size: tuple[int, int]) -> None:

@@ -34,6 +34,7 @@ def test_a_timm_model_comes_with_its_preprocessing() -> None:
     assert loaded.preprocessing.resize == 256
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize(
     "config",
     [

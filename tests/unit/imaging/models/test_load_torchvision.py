@@ -36,6 +36,7 @@ def test_a_torchvision_model_comes_in_eval_mode_with_its_preprocessing() -> None
     )
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize(
     "entry",
     [

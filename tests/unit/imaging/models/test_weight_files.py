@@ -91,6 +91,7 @@ def test_objects_in_a_file_of_torch_before_1_6_are_refused_and_named(tmp_path: P
         read_state_dict(path, (), key=None)
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("zipped", [True, False])
 @pytest.mark.parametrize("kept", [0.01, 0.1, 0.5, 0.9, 0.99])
 def test_a_truncated_checkpoint_is_refused_in_one_line(
