@@ -59,14 +59,16 @@ class _Events:
         self.files = array("I")
         self.paths: list[str] = []
 
-    def add(self, wall_time: float, path: str, offset: int) -> int:
-        """Add an event, and return its number."""
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def add(self, wall_time: float, path: str, offset: int) -> None:
+        """Add an event; its number is that of the events before it."""
         if not self.paths or self.paths[-1] != path:
             self.paths.append(path)
         self.wall_times.append(wall_time)
         self.offsets.append(offset)
         self.files.append(len(self.paths) - 1)
-        return len(self.offsets) - 1
 
 
 class TagSeries:
@@ -123,11 +125,13 @@ class TagSeries:
     def add(self, step: int, row: bytes) -> None:
         """Add a value, packed as `_ROW`, if there is none at its step."""
         steps = self.steps
-        place = len(steps)
-        if place and step <= steps[-1]:
-            place = bisect_left(steps, step)
-            if steps[place] == step:
-                return
+        if not steps or step > steps[-1]:
+            steps.append(step)
+            self._rows += row
+            return
+        place = bisect_left(steps, step)
+        if steps[place] == step:
+            return
         steps.insert(place, step)
         start = place * _ROW.size
         self._rows[start:start] = row
@@ -316,11 +320,19 @@ class EventLog:
     def _add(self, content: bytes, path: str, offset: int) -> None:
         """Add the values of an event, which begins at an offset of a file."""
         event = events.parse(content)
-        found: list[tuple[str, events.Value, int]] = []  # all are parsed before any is added
-        for tag, span in self._of(event, content):
+        number = len(self._events)  # of this event
+        found: list[tuple[str, str, bytes]] = []  # all are parsed before any is added
+        for tag, name, span in self._of(event, content):
+            scalar = events.scalar_of(content, span, tag)
+            if scalar is not None:
+                row = _ROW.pack(number, 0, 0, 0, scalar, True)
+                found.append((name, events.SCALARS, row))
+                continue
             value = events.read_value(content, span)
-            blobs = events.strings(content, value.tensor)
-            found.append((tag, value, len(blobs)))
+            count = len(events.strings(content, value.tensor))
+            is_number = value.number is not None
+            row = _ROW.pack(number, *value.tensor, count, value.number or 0.0, is_number)
+            found.append((name, value.plugin, row))
         with self.lock:
             if self.started is None:
                 self.started = event.wall_time
@@ -329,16 +341,14 @@ class EventLog:
                     series.cut(event.step)
             if not found:
                 return
-            number = self._events.add(event.wall_time, path, offset)
-            for tag, value, count in found:
-                if tag not in self.series:
-                    self.series[tag] = TagSeries(value.plugin, self._events)
-                is_number = value.number is not None
-                row = _ROW.pack(number, *value.tensor, count, value.number or 0.0, is_number)
-                self.series[tag].add(event.step, row)
+            self._events.add(event.wall_time, path, offset)
+            for name, plugin, row in found:
+                if name not in self.series:
+                    self.series[name] = TagSeries(plugin, self._events)
+                self.series[name].add(event.step, row)
 
-    def _of(self, event: events.Event, content: bytes) -> Iterator[tuple[str, events.Span]]:
-        """The tags that are read, and where the values of an event are that have them."""
+    def _of(self, event: events.Event, content: bytes) -> Iterator[tuple[bytes, str, events.Span]]:
+        """The tags that are read, also as text, and where the values are that have them."""
         for span in event.values:
             tag = events.tag_of(content, span)
             if tag not in self._known:
@@ -347,7 +357,7 @@ class EventLog:
                 self._known[tag] = name if is_read else None
             known = self._known[tag]
             if known is not None:
-                yield known, span
+                yield tag, known, span
 
     def _content(self, datum: Datum) -> bytes:
         """The serialized tensor of a value."""

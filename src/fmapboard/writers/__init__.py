@@ -9,10 +9,11 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from fmapboard.records import LoggedStep
-from fmapboard.writers.wandb_run import WandbWriter
+if TYPE_CHECKING:
+    from fmapboard.records import LoggedStep
+    from fmapboard.writers.wandb_run import WandbWriter
 
 __all__ = ["WandbWriter", "Writer"]
 
@@ -26,6 +27,7 @@ class Writer(Protocol):
     A step is immutable and may be kept.
 
     Example:
+        >>> from fmapboard.records import LoggedStep
         >>> class StepPrinter:
         ...     def write(self, step):
         ...         print(f"step {step.step}: {len(step.pictures)} pictures")
@@ -62,3 +64,12 @@ class Writer(Protocol):
         Raises:
             WriteError: Something could not be stored.
         """
+
+
+def __getattr__(name: str) -> Any:
+    """`WandbWriter`, when it is used: the command line needs this package for paths only."""
+    if name != "WandbWriter":
+        raise AttributeError(f"module 'fmapboard.writers' has no attribute {name!r}")
+    from fmapboard.writers.wandb_run import WandbWriter
+
+    return WandbWriter

@@ -75,6 +75,32 @@ def loaded(folder: Path) -> list[Any]:
     return found
 
 
+NUMBER = b"\x15\x00\x00\x20\x3f"  # field 2: 0.625
+
+
+@pytest.mark.parametrize(
+    ("tag", "value"),
+    [
+        ("loss", b"\x0a\x04loss" + NUMBER),
+        ("loss", NUMBER + b"\x0a\x04loss"),
+        ("loss", b"\x0a\x04loss" + NUMBER + b"\x4a\x02\x12\x00"),  # with metadata
+        ("n" * 200, b"\x0a\xc8\x01" + b"n" * 200 + NUMBER),
+        ("", NUMBER),
+    ],
+)
+def test_a_number_is_read_in_whatever_order_its_value_is_written(
+    tag: str, value: bytes, tmp_path: Path
+) -> None:
+    summary = b"".join(framing.field(1, value))
+    content = b"\x10\x07" + b"".join(framing.field(5, summary))  # of step 7
+    (tmp_path / "events.tfevents").write_bytes(b"".join(framing.frame(content)))
+    log = EventLog(tmp_path)
+    assert not log.problems
+    series = log.series[tag]
+    datum = series[0]
+    assert (series.plugin, datum.step, datum.number, datum.blobs) == ("scalars", 7, 0.625, 0)
+
+
 def test_only_the_series_that_are_asked_for_are_in_a_log(tmp_path: Path) -> None:
     write(tmp_path, 0, 1)
     log = EventLog(tmp_path, lambda tag: tag.startswith("gradient_norm"))

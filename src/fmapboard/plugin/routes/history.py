@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from fmapboard.formats.tab_records import Floats, FormatError
 from fmapboard.plugin.answers import Binary, Invalid, Missing
@@ -20,9 +23,11 @@ from fmapboard.plugin.stored_record import (
     records_at,
     statistics,
 )
-from fmapboard.runs.provider import Provider
+from fmapboard.runs.provider import Point, Provider
 
 _CHANGES = ("feature_maps", "inputs", WEIGHTS)
+_ARRAY = 300
+"""Bytes in memory of an array without its values, and of its name."""
 _SHOWN = ("minimum", "maximum", "mean", "std", "nonfinite", "constant", "dead", "code")
 
 
@@ -79,36 +84,27 @@ def history(provider: Provider, run: str, key: str, sample: int = 0) -> History:
         raise Invalid(f"the query's sample must not be negative, but is {sample}")
     series = requested_series(provider, run, key)
     points = series.points
-    records = records_at(provider, points)
-    rows: list[dict[str, Floats]] = []
-    kernels = []
-    samples = 0
-    for point, record in zip(points, records, strict=True):
-        if isinstance(record, FormatError):
-            rows.append({})
-            continue
-        rows.append(_row(record, sample))
-        for picture in record.header.pictures:
-            samples = max(samples, picture.samples)
-        for entry in record.raw["pictures"]:
-            if entry["role"] == "kernels":
-                kernels.append(DrawnKernels(point.step, entry.get("peak")))
-    if not any(rows):
+
+    def build(last: _Rows | None) -> _Rows:
+        return _read_on(provider, points, sample, last or {})
+
+    rows = provider.built(("history", run, key, str(sample)), build, _bytes)
+    samples = max((row.samples for row in rows.values()), default=0)
+    if not any(row.values for row in rows.values()):
         raise Missing(f"no record of {points[0].tag!r} can be read")
     if sample and sample >= samples:
         raise Missing(f"no sample {sample} in the records of {points[0].tag!r}")
-    names = dict.fromkeys(name for row in rows for name in row)
-    arrays = {}
+    names = dict.fromkeys(name for row in rows.values() for name in row.values)
+    arrays: dict[str, Floats] = {}
     for name in names:
-        values = [row.get(name) for row in rows]
-        arrays[name] = _table(values)
+        arrays[name] = _table([row.values.get(name) for row in rows.values()])
     arrays |= _of_all_channels(provider, run, series)
     shown = timeline(points)
     (channel,) = shown_channels(provider, run, [series])
     return History(
         steps=shown.steps,
         wall_times=shown.wall_times,
-        kernels=kernels,
+        kernels=[drawn for row in rows.values() for drawn in row.kernels],
         shown=channel,
         arrays=arrays,
     )
@@ -135,31 +131,76 @@ def _of_all_channels(provider: Provider, run: str, series: Series) -> dict[str, 
     return found
 
 
-def _row(record: Record, sample: int) -> dict[str, Floats]:
-    """Name of a statistic -> its values at one step, [drawn]."""
-    row: dict[str, Floats] = {}
+class _Row(NamedTuple):
+    """What a record tells.
+
+    Attributes:
+        values: name of a statistic -> its values, float32 [drawn]; empty if it cannot be read.
+        kernels: the kernels that were drawn.
+        samples: number of samples of its pictures.
+    """
+
+    values: Mapping[str, npt.NDArray[np.float32]]
+    kernels: tuple[DrawnKernels, ...] = ()
+    samples: int = 0
+
+
+_Rows: TypeAlias = dict[tuple[int, float], _Row]
+"""Step, and its wall time in s -> its row, ascending by step."""
+
+
+def _read_on(provider: Provider, points: Sequence[Point], sample: int, known: _Rows) -> _Rows:
+    """The rows at these points; only records that are new, or could not be read, are read."""
+    by_place = {(point.step, point.wall_time): point for point in points}
+    rows = {place: known[place] for place in by_place if place in known and known[place].values}
+    missing = [place for place in by_place if place not in rows]
+    records = records_at(provider, [by_place[place] for place in missing])
+    for place, record in zip(missing, records, strict=True):
+        step, _ = place
+        rows[place] = _Row({}) if isinstance(record, FormatError) else _row(record, step, sample)
+    return {place: rows[place] for place in by_place}
+
+
+def _bytes(rows: _Rows) -> int:
+    """Of memory, roughly."""
+    total = 0
+    for row in rows.values():
+        total += sum(_ARRAY + values.nbytes for values in row.values.values())
+    return total
+
+
+def _row(record: Record, step: int, sample: int) -> _Row:
+    """What a record tells of a step."""
+    found: dict[str, Floats] = {}
     for role in MAPS_ROLES:
         own = statistics(record, role)
         if own:
             own["code"] = channel_codes(own)
         for what, values in own.items():
             if what in _SHOWN:
-                row[f"{role}.{what}"] = values
+                found[f"{role}.{what}"] = values
         for end in ("lo", "hi"):
             planes = record.arrays.get(f"{role}.{end}")
             if planes is not None and sample < len(planes):
-                row[f"{role}.{end}"] = planes[sample]
+                found[f"{role}.{end}"] = planes[sample]
     for name in _CHANGES:
         changes = change(record, name)
         if changes is not None:
-            row[f"{name}.change"] = changes
-    return row
+            found[f"{name}.change"] = changes
+    with np.errstate(over="ignore"):  # as they are sent
+        sent = {name: array.astype(np.float32) for name, array in found.items()}
+    kernels = []
+    for entry in record.raw["pictures"]:
+        if entry["role"] == "kernels":
+            kernels.append(DrawnKernels(step, entry.get("peak")))
+    samples = max((picture.samples for picture in record.header.pictures), default=0)
+    return _Row(sent, tuple(kernels), samples)
 
 
-def _table(rows: list[Floats | None]) -> Floats:
+def _table(rows: Sequence[npt.NDArray[np.float32] | None]) -> npt.NDArray[np.float32]:
     """Stack rows into a table [steps, max(drawn)], padded with NaN."""
     lengths = [len(row) for row in rows if row is not None]
-    table = np.full((len(rows), max(lengths)), np.nan)
+    table = np.full((len(rows), max(lengths)), np.nan, np.float32)
     for step, row in enumerate(rows):
         if row is not None:
             table[step, : len(row)] = row

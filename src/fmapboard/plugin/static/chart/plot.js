@@ -3,6 +3,7 @@
 
 import { labelOf, short, ticks } from "../model/words.js";
 import { cutStart, prepare, theme } from "../picture/canvas.js";
+import { once } from "../server/cache.js";
 import { number } from "../server/decode.js";
 import { FAULT_COLOURS, mixed, rgbOf } from "../server/palettes.js";
 import { nearest } from "../server/steps.js";
@@ -146,13 +147,13 @@ export function drawZeros(of, steps, values, colour) {
  */
 export function drawBand({ context, x, y }, steps, low, high, colour) {
   context.fillStyle = colour;
-  for (let i = 0; i + 1 < steps.length; i += 1) {
-    if (![low[i], high[i], low[i + 1], high[i + 1]].every(Number.isFinite)) continue;
-    context.beginPath();
-    context.moveTo(x(steps[i]), y(low[i]));
-    context.lineTo(x(steps[i + 1]), y(low[i + 1]));
-    context.lineTo(x(steps[i + 1]), y(high[i + 1]));
-    context.lineTo(x(steps[i]), y(high[i]));
+  const isKnown = (/** @type {number} */ i) => Number.isFinite(low[i]) && Number.isFinite(high[i]);
+  for (let from = 0, to = 0; from < steps.length; from = to + 1) {
+    to = from;
+    while (to < steps.length && isKnown(to)) to += 1;
+    context.beginPath(); // one outline: a fill per step would take as long as all other charts
+    for (let i = from; i < to; i += 1) context.lineTo(x(steps[i]), y(high[i]));
+    for (let i = to - 1; i >= from; i -= 1) context.lineTo(x(steps[i]), y(low[i]));
     context.fill();
   }
 }
@@ -347,27 +348,29 @@ export function shareOf(history, name) {
 
 /**
  * Lowest and highest value at each step, of all channels if they are known, else of those drawn.
- * @param {History} history
+ * All steps are looked at once, not with each change of step.
  */
-export function rangeLines(history) {
-  const isOfAll = Boolean(history.arrays["layer.minimum"]);
-  const of = isOfAll ? "layer" : "feature_maps";
-  const low = history.arrays[`${of}.minimum`];
-  const high = history.arrays[`${of}.maximum`];
-  if (!low || !high) return null;
-  const channels = low.shape[1];
-  const fold = (/** @type {Float32Array} */ values, /** @type {"min"|"max"} */ by) =>
-    history.steps.map((_, i) => {
-      const finite = values.subarray(i * channels, (i + 1) * channels).filter(Number.isFinite);
-      return finite.length ? finite.reduce((a, b) => Math[by](a, b)) : NaN;
-    });
-  const bad = shareOf(history, `${of}.nonfinite`);
-  return {
-    isOfAll,
-    steps: history.steps,
-    least: fold(low.values, "min"),
-    most: fold(high.values, "max"),
-    /** NaN at the steps with a non-finite value, 0 at the others. */
-    finite: history.steps.map((_, i) => (bad[i] > 0 ? NaN : 0)),
-  };
-}
+export const rangeLines = once(
+  /** @param {History} history */ (history) => {
+    const isOfAll = Boolean(history.arrays["layer.minimum"]);
+    const of = isOfAll ? "layer" : "feature_maps";
+    const low = history.arrays[`${of}.minimum`];
+    const high = history.arrays[`${of}.maximum`];
+    if (!low || !high) return null;
+    const channels = low.shape[1];
+    const fold = (/** @type {Float32Array} */ values, /** @type {"min"|"max"} */ by) =>
+      history.steps.map((_, i) => {
+        const finite = values.subarray(i * channels, (i + 1) * channels).filter(Number.isFinite);
+        return finite.length ? finite.reduce((a, b) => Math[by](a, b)) : NaN;
+      });
+    const bad = shareOf(history, `${of}.nonfinite`);
+    return {
+      isOfAll,
+      steps: history.steps,
+      least: fold(low.values, "min"),
+      most: fold(high.values, "max"),
+      /** NaN at the steps with a non-finite value, 0 at the others. */
+      finite: history.steps.map((_, i) => (bad[i] > 0 ? NaN : 0)),
+    };
+  },
+);
