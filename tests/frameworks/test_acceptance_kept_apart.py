@@ -185,6 +185,7 @@ def test_trainings_are_kept_with_what_every_outlet_says(load: Any, tmp_path: Pat
     assert (again.returncode, again.stderr) == (0, "")
 
 
+@pytest.mark.sweep
 def test_a_training_that_takes_too_long_is_ended(load: Any, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from installed_commands import run
 
 from fmapboard.demo.bundled import bundled
 from fmapboard.imaging.images import evenly, find_images
@@ -60,8 +59,9 @@ def test_files_given_by_name_are_taken_from_the_first_on(folder: Path) -> None:
 
 
 def test_samples_draws_evenly_from_the_classes(folder: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "fmapboard", "visualize", str(folder), "--samples", "2"]
-    subprocess.run([*command, "--out", str(tmp_path / "maps")], check=True, capture_output=True)
+    options = ("--samples", "2", "--layers", "conv1", "--out", tmp_path / "maps")
+    done = run("fmapboard", "visualize", folder, *options, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
     assert list((tmp_path / "maps").rglob("*astronaut*"))
     assert list((tmp_path / "maps").rglob("*coffee*"))
     assert not list((tmp_path / "maps").rglob("*chelsea*"))

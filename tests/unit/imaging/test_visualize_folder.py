@@ -281,7 +281,7 @@ def test_a_network_that_mixes_images_gets_them_one_by_one_and_a_message_says_so(
 
 def test_no_progress_bar_is_drawn_if_stderr_is_not_a_terminal(folder: Path) -> None:
     program = "from fmapboard.cli.main import run_visualize; run_visualize()"
-    done = warm_python.run(program, "photos", "--logdir", "run")
+    done = warm_python.run(program, "photos", "--layers", "conv1", "--logdir", "run")
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -291,7 +291,7 @@ def test_on_a_terminal_the_progress_bar_goes_to_stderr_and_tables_go_to_stdout(
 ) -> None:
     ours, theirs = os.openpty()
     job = subprocess.Popen(
-        [BIN / "visualize", "photos", "--logdir", "run"],
+        [BIN / "visualize", "photos", "--layers", "conv1", "--logdir", "run"],
         stdout=subprocess.PIPE, stderr=theirs, text=True,
         env=environment(TERM="xterm"),
     )  # fmt: skip
