@@ -19,7 +19,7 @@ if os.name == "nt":  # they limit resources as only POSIX can
 SLOW = {
     *("browser", "frameworks", "golden", "same_records", "training"),
     *(f"contract/test_{what}.py" for what in ("four_places", "rerun", "tensorboard_server")),
-    *(f"docs/test_{what}.py" for what in ("examples", "hooks", "hooks_tensorboard")),
+    *(f"docs/test_{what}.py" for what in ("examples", "hooks")),
     *(f"docs/test_{what}.py" for what in ("pages_run", "reference", "site")),
     *(f"unit/cli/test_{what}.py" for what in ("check", "diff", "doctor")),
     *(f"unit/cli/test_{what}.py" for what in ("main_command_line", "tab_server")),
@@ -45,9 +45,12 @@ SWEEPS = {"training/setups/test_model_zoo.py"}
 LONGEST = (
     "training/processes/test_distributed.py",
     "training/neutral/test_compiled.py",
-    "unit/imaging/test_visualize_folder.py",
-    "training/processes/test_interrupts.py",
     "frameworks/test_examples.py",
+    "docs/test_pages_run.py",
+    "training/processes/test_interrupts.py",
+    "unit/imaging/test_visualize_folder.py",
+    "contract/test_four_places.py",
+    "training/processes/test_collectives.py",
     "docs/test_site.py",
 )
 """Modules that take longest, or wait for longest, the longest first.

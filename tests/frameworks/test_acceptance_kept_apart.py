@@ -162,6 +162,7 @@ def test_an_answer_is_shown_without_names_frames_links_and_repetitions(load: Any
     ]
 
 
+@pytest.mark.sweep  # starts a server of processes
 def test_trainings_are_kept_with_what_every_outlet_says(load: Any, tmp_path: Path) -> None:
     (tmp_path / "maple.py").write_text(AUTHOR)
     command = [sys.executable, str(ACCEPTANCE / "kept_apart" / "run.py")]

@@ -5,12 +5,10 @@ from __future__ import annotations
 import contextlib
 import gc
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-import warm_python
 from module_hooks import hook_count
 from networks import NestedNet
 from watched_training import numbers, sgd, train_step
@@ -106,15 +104,6 @@ def test_a_logger_that_logged_or_that_an_exception_ended_does_not_warn_at_its_en
     ):
         raise ValueError("mine")
     assert said() == []
-
-
-def test_a_script_that_ends_without_a_logged_step_prints_why(tmp_path: Path) -> None:
-    script = "import fmapboard, torch; b = fmapboard.watch(torch.nn.Conv2d(1, 1, 1), 'runs/x')"
-    ended = warm_python.run(script, cwd=tmp_path)
-    assert ended.returncode == 0
-    lines = [line for line in ended.stderr.splitlines() if "nothing was logged" in line]
-    assert lines
-    assert lines[0].startswith("fmapboard: ")
 
 
 def test_a_step_without_a_with_block_is_reported_when_it_is_discarded(
