@@ -6,6 +6,7 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -254,6 +255,27 @@ def test_more_runs_than_eight_are_looked_through_and_those_not_known_to_learn_sh
     assert person.see(".run-rows > li").first.inner_text().startswith("✕")
 
 
+def test_the_sheet_keeps_the_focus_while_further_runs_are_looked_through(
+    twelve: str, visit: Callable[..., Person]
+) -> None:
+    held: list[Any] = []
+
+    def hold(route: Any) -> None:
+        held.append(route)
+
+    person = visit(twelve, routes={"**/data/verdicts?*": hold}, view=None, run="run0")
+    person.settle()
+    while not held:
+        person.frame.evaluate("new Promise(requestAnimationFrame)")
+    person.see(".sheet-about button").last.focus()
+    person.press("Tab")
+    focused = "document.activeElement.className === 'contact-sheet'"
+    person.wait(focused)
+    held.pop().continue_()
+    person.see(".run-summary span").filter(has_text="11 further runs").wait_for()
+    assert person.frame.evaluate(focused)
+
+
 def log_with_inputs(run: Path, *, probe: bool) -> None:
     """Train on another image at each step, with or without one that is kept."""
     torch.manual_seed(0)
@@ -283,7 +305,7 @@ def test_the_input_is_one_thumbnail_if_it_stayed_the_same_otherwise_a_row(
         assert person.see(".sheet-corner canvas").evaluate(COLOURS) > 50
     person = visit(address, view=None, run="other")
     note = person.see(".sheet-note")
-    assert note.inner_text() == "another image at each step"
+    assert note.inner_text() == "another image at each step: maps change with it, too"
     assert not person.see(".sheet-corner canvas").is_visible()
     assert person.see(SHEET).first.evaluate(COLOURS) > 6 * 50
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -83,8 +82,7 @@ def test_while_live_is_off_a_reload_shows_new_runs_and_steps_and_keeps_the_place
         person.see("button:text-is('Live')").click()
         person.settle()
         person.wait(f"!{LIVE}.matches('[aria-pressed=true]')")
-        title = person.see(".kept").get_attribute("title")
-        assert re.search(r"all 3 logged steps kept as of \d\d:\d\d:\d\d\n", title), title
+        assert person.see(".kept").text_content() == "all 3 logged steps kept"
         go_on(2)
         train(tmp_path / "b", [0, 1])
         reload = person.see("button[aria-label='Look for new steps']")
@@ -120,7 +118,6 @@ def test_live_is_on_while_a_run_is_fresh_and_a_new_run_is_listed_by_itself(
     person.wait("document.querySelectorAll('select[aria-label=Run] option').length === 2")
     person.frame.evaluate(LATER % 3_600_000)
     person.wait(f"{LIVE}.getAttribute('aria-pressed') === 'false'")
-    assert " as of " in person.see(".kept").get_attribute("title")
     # A run that starts later is still found, as the list of runs is asked for every 30 s.
     person.frame.evaluate(
         "{ const now = performance.now.bind(performance);performance.now = () => now() + 40_000; }"

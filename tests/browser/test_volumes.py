@@ -72,6 +72,20 @@ def test_only_volumes_have_slices_and_only_if_no_depth_was_chosen(runs: Path) ->
         assert len(event.tensor_proto.string_val) == count, run
 
 
+def test_sheet_and_film_say_which_slice_they_show(
+    runs: Path, serve: Callable[[Path], str], visit: Callable[..., Person]
+) -> None:
+    rows, _ = open_tab(runs).open("data/sheet", run="all", key="fmapboard/0", step=[0, 1], cell=8)
+    assert [row["view"] for row in rows["rows"]] == ["depth slice 2 of 0…4"]
+    rows, _ = open_tab(runs).open("data/sheet", run="one", key="fmapboard/0", step=[0, 1], cell=8)
+    assert [row["view"] for row in rows["rows"]] == ["depth slice 1 of 0…4"]
+    person = visit(serve(runs), view=None, run="all")
+    person.settle()
+    assert person.see(".sheet-name span").last.inner_text() == "depth slice 2 of 0…4"
+    person.turn_to("feature_maps&p.feature_maps.run=all&p.feature_maps.view=film")
+    person.see(".film .facts").filter(has_text="depth slice 2 of 0…4").wait_for()
+
+
 def test_the_slider_shows_another_slice(
     runs: Path, serve: Callable[[Path], str], visit: Callable[..., Person]
 ) -> None:

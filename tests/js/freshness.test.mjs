@@ -1,7 +1,7 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { asOf, isFresh } from "../../src/fmapboard/plugin/static/model/renewal.js";
+import { isFresh } from "../../src/fmapboard/plugin/static/model/renewal.js";
 import { along } from "../../src/fmapboard/plugin/static/view/bar.js";
 import { destination, nearestLayer } from "../../src/fmapboard/plugin/static/view/notices.js";
 import { keptFrom } from "../../src/fmapboard/plugin/static/server/steps.js";
@@ -15,13 +15,6 @@ test("a run is fresh for ten minutes, and longer if it logs rarely", () => {
   assert.equal(isFresh(rarely, 3600 + 3 * 3600 - 1), true);
   assert.equal(isFresh(rarely, 3600 + 3 * 3600 + 1), false);
   assert.equal(isFresh([], 0), false);
-});
-
-test("an old list of steps says when it was made", () => {
-  assert.equal(asOf(null, true, 0), "");
-  assert.equal(asOf(1e6, true, 1e6 + 20000), "");
-  assert.match(asOf(1e6, true, 1e6 + 40000), /^ as of \d\d:\d\d:\d\d$/);
-  assert.match(asOf(1e6, false, 1e6), /^ as of /);
 });
 
 test("a step that is not kept lies between its kept neighbours", () => {

@@ -20,6 +20,7 @@ import {
   faultsOf,
   faultsOfLayer,
   tableOf,
+  worstNow,
 } from "../../src/fmapboard/plugin/static/model/health_states.js";
 import { corner, hit } from "../../src/fmapboard/plugin/static/picture/layouts.js";
 import { LAYER } from "./fixtures.mjs";
@@ -161,6 +162,20 @@ test("a brightness says whether it is known of all cells", () => {
   const unknown = health([[CODE.FINE, CODE.FINE]]);
   unknown.cells.levels = Uint8Array.of(UNKNOWN_LEVEL, UNKNOWN_LEVEL);
   assert.equal(tableOf(unknown).shading.hasGaps, true);
+});
+
+test("the worst severe state of now is named unless the headline is about it", () => {
+  const { FINE, DEAD, MOSTLY_DEAD, NONFINITE } = CODE;
+  const dying = health([[NONFINITE, FINE], [MOSTLY_DEAD, MOSTLY_DEAD]]); // prettier-ignore
+  const behind = health([[MOSTLY_DEAD, MOSTLY_DEAD]], {}, [CONV, { ...RELU, behind: "conv" }]);
+  assert.equal(worstNow(dying, ["update_ratio"]), "At the newest step mostly dead: `conv`, `relu`");
+  assert.equal(
+    worstNow(behind, ["update_ratio", "dead"]),
+    "At the newest step mostly dead: `conv`",
+  );
+  assert.equal(worstNow(dying, ["dead"]), "");
+  assert.equal(worstNow(health([[DEAD, FINE]]), []), "");
+  assert.equal(worstNow(health([[NONFINITE, FINE]]), ["update_ratio", "nonfinite"]), "");
 });
 
 test("few layers have rows of a fixed height, many thinner ones, very many are binned", () => {

@@ -29,7 +29,7 @@ const page = { width: 1300, height: 700, onsets: [] };
 
 test("tiles fill the width up to a size, stay recognizable, and all columns fit", () => {
   const few = sheetLayout({ ...page, layers: 3, steps: range(5) });
-  assert.ok(few.side === 160 && few.rows === 3);
+  assert.ok(few.side === 212 && few.rows === 3);
   const usual = sheetLayout({ ...page, layers: 12, steps: range(10) });
   assert.equal(usual.steps.length, 10);
   assert.ok(usual.side > 95);
@@ -39,6 +39,14 @@ test("tiles fill the width up to a size, stay recognizable, and all columns fit"
   for (const { names, side, steps } of [few, usual, many]) {
     assert.ok(names + steps.length * (side + GAP) <= 1300);
   }
+});
+
+test("maps of one row of pixels fill the width in low rows", () => {
+  const flat = sheetLayout({ ...page, layers: 24, steps: range(4), isFlat: true });
+  assert.ok(flat.side > 250 && flat.line < 66 && flat.rows >= 10);
+  assert.ok(flat.names + 4 * (flat.side + GAP) > 1290);
+  const many = sheetLayout({ ...page, layers: 24, steps: range(40), isFlat: true });
+  assert.ok(many.side >= 160);
 });
 
 test(
@@ -77,7 +85,7 @@ function rowOf(ends) {
   const [lo, hi] = [values(ends.map(([lo]) => lo)), values(ends.map(([, hi]) => hi))];
   const sides = values(ends.map(() => 4));
   const pixels = new Uint8Array(16 * ends.length);
-  const row = { key: "a", channel: 0, palette: "grey" };
+  const row = { key: "a", channel: 0, palette: "grey", view: "" };
   return pageOf([row], pixels, { height: sides, width: sides, lo, hi }, 4, ends.length);
 }
 
@@ -132,7 +140,7 @@ test("a map that is one mark everywhere has no picture, one with a single value 
   });
   const pixels = new Uint8Array(16).fill(MARK.NAN);
   pixels[12] = 17;
-  const row = { key: "a", channel: 0, palette: "grey" };
+  const row = { key: "a", channel: 0, palette: "grey", view: "" };
   const of = pageOf([row], pixels, { height: values(0, 2, 2), width: values(0, 4, 4) }, 4, 3);
   assert.deepEqual(
     [0, 1, 2].map((column) => wholeMark(of, column)),

@@ -68,9 +68,14 @@ def attribution(
 
 
 def class_attributions(
-    model: nn.Module, images: Tensor, target: Target = None, layers: bool | str = True
+    model: nn.Module,
+    images: Tensor,
+    target: Target = None,
+    layers: bool | str = True,
+    *,
+    classes: Sequence[str] = (),
 ) -> tuple[Attribution, ...]:
-    """As ``attribution``, with signs and norms of gradients.
+    """As ``attribution``, with signs and norms of gradients; ``classes`` are their names, if known.
 
     Returns:
         One record per layer call and image, in call order.
@@ -84,7 +89,7 @@ def class_attributions(
     scored: list[tuple[str, float]] = []
 
     def loss(output: Any) -> Tensor:
-        scores, names = _scores(output, target, len(images))
+        scores, names = _scores(output, target, len(images), classes)
         values = scores.detach().tolist()
         scored.extend(zip(names, values, strict=True))
         return -scores.sum()
@@ -106,7 +111,9 @@ class _Raises(WarnOnce):
         raise error
 
 
-def _scores(output: Any, target: Target, images: int) -> tuple[Tensor, list[str]]:
+def _scores(
+    output: Any, target: Target, images: int, class_names: Sequence[str]
+) -> tuple[Tensor, list[str]]:
     """One score per image, and the names of what they measure."""
     if callable(target):
         scores = target(output)
@@ -134,4 +141,9 @@ def _scores(output: Any, target: Target, images: int) -> tuple[Tensor, list[str]
             )
     index = torch.tensor(classes, device=logits.device)[:, None]  # [N, 1]
     scores = logits.gather(1, index)[:, 0]  # [N]
-    return scores, [f"class {number}" for number in classes]
+    return scores, [_named(number, class_names) for number in classes]
+
+
+def _named(number: int, class_names: Sequence[str]) -> str:
+    name = class_names[number] if number < len(class_names) else ""
+    return f"class {number} ({name})" if name else f"class {number}"

@@ -173,6 +173,7 @@ class Drawing:
         inputs: What the model takes in addition to images; by default nothing.
         labels: PNG files bear the layer's name and the channels' numbers.
         embedding: The layer whose outputs are written for the Projector, or None.
+        classes: Names of the classes, in order; empty if unknown.
     """
 
     layers: Layers = None
@@ -189,6 +190,7 @@ class Drawing:
     inputs: ForwardInputs = field(default_factory=ForwardInputs)
     labels: bool = False
     embedding: str | None = None
+    classes: Sequence[str] = ()
 
     def checked(self) -> Drawing:
         """With the colormap's own name.
@@ -280,7 +282,9 @@ def _recorded(
             for step, image in zip(steps, prepared, strict=True):
                 found: Sequence[Attribution] = ()
                 if drawing.attribution:
-                    found = class_attributions(passes.model, image[None], drawing.target)
+                    found = class_attributions(
+                        passes.model, image[None], drawing.target, classes=drawing.classes
+                    )
                 number = images.numbers[step.step]
                 yield _completed(step, drawing, names[number], found)
             first += len(batch)

@@ -11,6 +11,7 @@ import pytest
 import torch
 from PIL import Image
 from run_reader import read, tags_of
+from tab_client import open_tab
 
 import fmapboard
 from fmapboard.cli.main import run as run_fmapboard
@@ -139,6 +140,9 @@ def test_attribution_prints_the_class_of_each_image_and_its_score(
     scores = net.model(net.preprocessing.normalize(image[None]))[0].detach()
     assert found[0][3] == f"{float(scores.max()):.4g}"
     assert int(found[0][1]) == int(scores.argmax())
+    facts = open_tab(Path.cwd()).ask("data/attribution", run="run")
+    name = facts["series"][0]["scores"][0]["name"]  # as the tab says it
+    assert name == f"class {found[0][1]} ({found[0][2]})"
 
 
 def test_python_returns_the_class_of_each_image_and_its_score() -> None:

@@ -120,7 +120,7 @@ def visualize_images(
     say_model(loaded)
     if html is None:
         log_dir, out = places("visualize", log_dir, out)
-    drawing = replace(drawing, inputs=inputs)
+    drawing = replace(drawing, inputs=inputs, classes=loaded.classes)
     with logged_for(html, log_dir, len(series or files), say_report) as logdir:
         if series:
             found = _draw_series(request, drawing, loaded, read, series, logdir=logdir, out=out)
@@ -191,39 +191,32 @@ def _draw_series(
         report = load_checkpoint(loaded.model, checkpoint.path, key=request.checkpoint_key)
         note(f"step {checkpoint.step}: {checkpoint.path}: {report}")
 
-    score = partial(_print_score, loaded.classes)
     with what_ran():
         return draw_series(
             drawing, loaded.model, images, series, load,
-            logdir=logdir, out=out, say=note, each=score,
+            logdir=logdir, out=out, say=note, each=_print_score,
         )  # fmt: skip
 
 
-def scored(name: str, score: tuple[str, float], classes: Sequence[str] = ()) -> str:
+def scored(name: str, score: tuple[str, float]) -> str:
     """One line: the class whose attribution was drawn, and its score.
 
     Args:
         name: Of the image.
         score: Name and value of the score.
-        classes: Names of the classes, if they are known.
 
     Example:
-        >>> scored("cat.jpg", ("class 1", 12.3456), ("dog", "tabby"))
+        >>> scored("cat.jpg", ("class 1 (tabby)", 12.3456))
         'cat.jpg: class 1 (tabby), score 12.35'
     """
     shown, value = score
-    number = shown.removeprefix("class ")
-    if number.isdecimal() and int(number) < len(classes):
-        called = classes[int(number)]
-        if called:
-            shown += f" ({called})"
     text = escaped(f"{name}: {shown}", keep="")
     return f"{text}, score {value:.4g}"
 
 
-def _print_score(classes: Sequence[str], name: str, written: WrittenImage) -> None:
+def _print_score(name: str, written: WrittenImage) -> None:
     if written.score is not None:
-        console().print(scored(name, written.score, classes), soft_wrap=True)
+        console().print(scored(name, written.score), soft_wrap=True)
 
 
 def _draw_each(
@@ -249,7 +242,7 @@ def _draw_each(
             console().print(f"\n{escaped(path, keep='')}", soft_wrap=True)
             console().print(layer_table(written.step, written.files, unloaded))
             progress.start()  # not earlier: the bar would interrupt the first table
-        _print_score(loaded.classes, name, written)
+        _print_score(name, written)
 
     say = partial(progress.console.print, soft_wrap=True)
     with what_ran():

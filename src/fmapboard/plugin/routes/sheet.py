@@ -45,12 +45,14 @@ class SheetRow:
         channel: the channel that is shown, see `shown_channels`; None if it is drawn at none of the
             requested steps.
         palette: name of the palette in which the maps are stored.
+        view: which part of the maps is shown, such as a depth slice; "" for all.
         why: why a step's record cannot be read; None if all can.
     """
 
     key: str
     channel: int | None
     palette: str
+    view: str = ""
     why: str | None = None
 
 
@@ -169,13 +171,27 @@ def _rows(
         cell = last_cells.get(row)
         channel = None
         palette = ""
+        view = ""
         if cell is not None:
             palette = str(cell.raw.get("palette", ""))
+            view = _view(cell.raw)
             if heights[row].any():
                 channel = cell.channel
         why = errors.get(row)
-        rows.append(SheetRow(series.layer.key, channel, palette, why))
+        rows.append(SheetRow(series.layer.key, channel, palette, view, why))
     return tuple(rows)
+
+
+def _view(picture: Mapping[str, Any]) -> str:
+    """Which part of the maps a stored picture shows."""
+    view = str(picture.get("view") or "")
+    depth = picture.get("depth")
+    others = picture.get("slices")
+    if not isinstance(depth, int) or not isinstance(others, list):
+        return view
+    last = max(depth, *others)
+    slice_text = f"depth slice {depth} of 0…{last}"
+    return f"{slice_text}; {view}" if view else slice_text
 
 
 def _arrays(

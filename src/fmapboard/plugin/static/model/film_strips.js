@@ -159,11 +159,9 @@ function changed(before, now) {
   return now.digest === before.digest ? "same" : "different";
 }
 
-/** @param {Maps} maps without a picture @param {string} role */
-function whyNoFrame({ missing }, role) {
-  return missing.includes(role)
-    ? "TensorBoard no longer keeps this picture"
-    : "not logged at this step";
+/** @param {Maps} maps without a picture @param {string} role @param {string} lost */
+function whyNoFrame({ missing }, role, lost) {
+  return missing.includes(role) ? `this picture ${lost}` : "not logged at this step";
 }
 
 /** Before the size of any map is known. @type {Side} */
@@ -229,6 +227,8 @@ export class FilmSource {
       (each) => each.name === layer.name && each.sample === sample,
     );
     const [worst] = onsets(history, role, order);
+    const keepsAll = this.source.runs().value?.keeps_all;
+    const lost = keepsAll ? "cannot be read" : "is no longer kept by TensorBoard";
     const at = new Map(series?.steps.map((step, i) => [step, i]));
     const { key, steps, wall_times: times } = layer;
     /** @type {InputFrame|null|undefined} */
@@ -250,7 +250,7 @@ export class FilmSource {
       const why = entry?.error
         ? `cannot be loaded: ${entry.error.message}`
         : maps && !side
-          ? whyNoFrame(maps, role)
+          ? whyNoFrame(maps, role, lost)
           : "";
       const shown = { question, maps, side, difference: null, history: null, why, note: "" };
       return { ...{ letter: of.letter, ...shown }, kernels, asked, input, change };
@@ -265,7 +265,7 @@ export class FilmSource {
       columnRanges: frames.map(({ side }) =>
         side ? (locked?.ranges ?? rangesOf(side.planes.channels, [side], how)) : BLANK.ranges,
       ),
-      ...{ of, layer, role, isLocked, how },
+      ...{ of, layer, role, isLocked, how, lost },
       /** The scale of all steps, null if each step has its own. */
       locked: locked?.ranges ?? null,
       /**

@@ -163,7 +163,6 @@ export function look(app) {
     layers,
     layer,
     steps,
-    listedAt: source.listedAt.get(state.run) ?? null,
     written: answer?.value?.steps_written ?? 0,
     stepWords: answer?.value?.step_words ?? {},
     unread: answer?.value?.unread ?? null,

@@ -1,5 +1,5 @@
 // @ts-check
-/** Whether a run is still being written, and how old the list of its steps is. */
+/** Whether a run is still being written. */
 
 import * as host from "./host.js";
 
@@ -11,8 +11,6 @@ const FRESH = 600;
 /** Longer pauses are expected of a run that logs rarely: this many times its usual interval. */
 const PAUSES = 3;
 const MOST = 6 * 3600;
-/** An older list of steps is not called the newest, even while live. */
-const CURRENT_MS = 30000;
 
 /**
  * True if more steps are to be expected.
@@ -25,16 +23,6 @@ export function isFresh(layers, now) {
     return Math.max(most, usual || 0);
   }, 0);
   return now - newest < Math.min(MOST, Math.max(FRESH, PAUSES * longest));
-}
-
-/**
- * As of when a claim about all steps holds; "" for now.
- * @param {number|null} listedAt ms @param {boolean} live @param {number} now ms
- */
-export function asOf(listedAt, live, now) {
-  if (listedAt === null) return "";
-  if (live && now - listedAt < CURRENT_MS) return "";
-  return ` as of ${timeText(listedAt).slice(-8)}`;
 }
 
 /** Date and time here; a formatter would take 15 ms to be made. @param {number} ms since 1970 */
@@ -125,8 +113,6 @@ export class Renewal {
       this.listedRunsAt = now;
       source.renew(true);
       this.app.redraw();
-    } else if (model) {
-      this.app.page.bar?.again(); // "newest" may have to say as of when
     }
   }
 }

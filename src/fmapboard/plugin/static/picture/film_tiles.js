@@ -283,7 +283,7 @@ export function kernelAt(film, i, channel) {
   const { maps, kernels } = film.columns[film.steps.indexOf(step)];
   if (!maps) return "";
   if (!pictureOf(maps, "kernels")) return "no kernel is stored";
-  if (maps.missing.includes("kernels")) return "TensorBoard no longer keeps this kernel";
+  if (maps.missing.includes("kernels")) return `this kernel ${film.lost}`;
   if (!kernels) return "the picture does not fit its record";
   return kernelBlock(kernels, channel, film.kernelPeak || kernels.peak);
 }

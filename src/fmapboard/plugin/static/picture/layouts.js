@@ -402,13 +402,15 @@ export const SHEET_LEAST = 24;
 /** Side that many steps do not go below, so that a map can be recognized, CSS px. */
 const RECOGNIZED = 80;
 /** Side that a few steps do not go above, CSS px, and as a share of the height. */
-const LARGEST = 160;
-const LARGEST_SHARE = 0.3;
+const LARGEST = 224;
+const LARGEST_SHARE = 0.34;
 /**
  * Height of the ranges below the pictures, and the smallest side of a cell that has one, CSS px.
  */
 export const SHEET_CAPTION = 16;
 export const CAPTIONED = 60;
+/** Height of maps that are one row of pixels, where all are, and the least width, CSS px. */
+const [STRIP, STRIP_LEAST] = [36, 160];
 /** The map of states is shown first where fewer columns fit. */
 const LEAST_COLUMNS = 4;
 
@@ -423,19 +425,23 @@ export function fits(width) {
 }
 
 /**
+ * `isFlat`: each map is one row of pixels.
  * @param {{layers: number, steps: readonly number[], onsets: readonly number[], width: number,
- *   height: number}} of
+ *   height: number, isFlat?: boolean}} of
  */
-export function sheetLayout({ layers, steps, onsets, width, height }) {
+export function sheetLayout({ layers, steps, onsets, width, height, isFlat = false }) {
   const names = namesOf(width);
   const wide = Math.max(SHEET_LEAST + SHEET_GAP, width - names);
-  const least = Math.max(SHEET_LEAST, Math.min(RECOGNIZED, wide / LEAST_COLUMNS - SHEET_GAP));
+  const usual = isFlat ? STRIP_LEAST : RECOGNIZED;
+  const least = Math.max(SHEET_LEAST, Math.min(usual, wide / LEAST_COLUMNS - SHEET_GAP));
   const shown = thinned(steps, Math.max(1, Math.floor(wide / (least + SHEET_GAP))), onsets);
   const filling = wide / Math.max(1, shown.length) - SHEET_GAP;
-  const side = Math.floor(Math.max(least, Math.min(LARGEST, LARGEST_SHARE * height, filling)));
-  const line = side + SHEET_GAP + (side < CAPTIONED ? 0 : SHEET_CAPTION);
+  const most = isFlat ? filling : Math.min(LARGEST, LARGEST_SHARE * height, filling);
+  const side = Math.floor(Math.max(least, most));
+  const high = isFlat ? STRIP : side;
+  const line = high + SHEET_GAP + (side < CAPTIONED ? 0 : SHEET_CAPTION);
   const rows = Math.max(1, Math.min(layers, Math.ceil(height / line)));
-  return { side, line, names, steps: shown, rows };
+  return { side, high, line, names, steps: shown, rows };
 }
 
 /**
@@ -458,7 +464,7 @@ export function thinned(steps, count, onsets) {
 }
 
 /** A page of the sheet. @param {SheetLayout} of @param {number} lines @returns {Layout} */
-export function pageLayout({ side, line, steps: { length: columns } }, lines) {
+export function pageLayout({ side, high, line, steps: { length: columns } }, lines) {
   const pitch = side + SHEET_GAP;
   const [width, height] = [columns * pitch, lines * line];
   return inOneBand({
@@ -470,7 +476,7 @@ export function pageLayout({ side, line, steps: { length: columns } }, lines) {
       left: SHEET_GAP / 2,
       top: SHEET_GAP / 2,
     },
-    ...{ cellWidth: pitch, cellHeight: line, tileWidth: side, tileHeight: side, width, height },
+    ...{ cellWidth: pitch, cellHeight: line, tileWidth: side, tileHeight: high, width, height },
     ...{ factor: 1, factorDown: 1, rows: false },
   });
 }

@@ -31,10 +31,10 @@ export const FRAMES = Object.freeze({
   unchanged: { width: 1, dash: [] },
 });
 
-/**
- * Smallest cell that has a word in it, and least height of a map that is one row of pixels, CSS px.
- */
-const [WORD_FROM, ROW_HEIGHT] = [40, 14];
+/** Smallest cell that has a word in it, CSS px. */
+const WORD_FROM = 40;
+/** Share of a square cell's height that a map of one row of pixels has. */
+const ROW_SHARE = 0.3;
 
 /** Packed colours of the 256 palette indices; 0 where there is no picture. */
 const coloursOf = once((/** @type {string} */ name) => {
@@ -225,16 +225,18 @@ export function paintPage(context, page, of, stateOf, look, ratio, isPerRow) {
  * that has just been loaded. @param {SheetPage} page @param {Uint32Array} pixels packed
  * @param {number} i row · steps + column @param {Box} cell @param {number} ratio @returns {Tile}
  */
-function mapOf({ cell, starts, ...of }, pixels, i, { left, top }, ratio) {
+function mapOf({ starts, ...of }, pixels, i, cell, ratio) {
   const [high, wide] = [of.height[i], of.width[i]];
-  const scale = cell / Math.max(high, wide);
+  const [x, y, most, deep] = [cell.left, cell.top, cell.width, cell.height].map((side) =>
+    Math.round(side * ratio),
+  );
+  const scale = Math.min(most / wide, deep / high);
   const width = Math.max(1, Math.round(wide * scale));
-  const least = Math.min(cell, Math.round(ROW_HEIGHT * ratio));
-  const height = Math.max(least, Math.round(high * scale));
+  const isStrip = deep < most;
+  const row = isStrip ? deep : Math.round(ROW_SHARE * deep);
+  const height = Math.max(high > 1 ? 1 : row, Math.round(high * scale));
   const image = tileCanvas(pixels.subarray(starts[i], starts[i] + high * wide), wide);
-  const [x, y] = [Math.round(left * ratio), Math.round(top * ratio)];
-  const [right, down] = [width, height].map((side) => (cell - side) >> 1);
-  const box = { left: x + right, top: y + down, width, height };
+  const box = { left: x + ((most - width) >> 1), top: y + ((deep - height) >> 1), width, height };
   for (const side of /** @type {const} */ (["left", "top", "width", "height"])) box[side] /= ratio;
   return { box, image };
 }

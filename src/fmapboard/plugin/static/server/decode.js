@@ -9,7 +9,7 @@ import { MARK, MARK_COLOURS, PIXEL_OF_LEVEL, packed, stored } from "./palettes.j
 
 /** @import {Side} from "../model/model.js" */
 /** @import {ArrayEntry, Bytes, JsonFloat, MapsAnswer} from "./routes.js" */
-/** @import {Container, GridFacts, Maps, NamedArrays, Planes} from "./server.js" */
+/** @import {Container, GridFacts, Maps, MapsPicture, NamedArrays, Planes} from "./server.js" */
 
 /** @template T @param {ArrayBuffer} buffer @returns {Container<T>} */
 export function open(buffer) {
@@ -239,6 +239,12 @@ export function depthsOf(maps, role) {
   const picture = pictureOf(maps, role);
   if (picture?.role === "kernels" || !picture?.slices) return [];
   return [...picture.slices, picture.depth ?? 0].sort((a, b) => a - b);
+}
+
+/** Which part of the maps a picture shows; "" for all. @param {MapsPicture} of */
+export function partText({ view, slices, depth = 0 }) {
+  const slice = slices ? `depth slice ${depth} of 0…${Math.max(...slices, depth)}` : "";
+  return [slice, view].filter(Boolean).join("; ");
 }
 
 /**

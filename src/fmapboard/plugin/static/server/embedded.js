@@ -1,7 +1,7 @@
 // @ts-check
 /** Answers the tab's questions from what is embedded in the page of a report. */
 
-import { decodeMaps, samePixels, sideOf } from "./decode.js";
+import { decodeMaps, partText, samePixels, sideOf } from "./decode.js";
 import { loaders, pageOf } from "./health.js";
 import { VALUES } from "./palettes.js";
 import * as api from "./api.js";
@@ -58,9 +58,14 @@ async function rowOf({ run, steps, cell }, key, signal) {
   const history = await api.binary("history", { run, key, sample: 0, ts: 0 }, signal);
   const channel = found.some(Boolean) ? history.json.shown : null;
   const drawn = found.find(Boolean)?.header.pictures.find((each) => each.role === ROLE);
-  const palette = (drawn && "palette" in drawn && drawn.palette) || "";
+  const picture = drawn?.role === "kernels" ? null : drawn;
   return {
-    facts: { key, channel, palette },
+    facts: {
+      key,
+      channel,
+      palette: picture?.palette ?? "",
+      view: picture ? partText(picture) : "",
+    },
     cells: found.map((maps) => cellOf(maps, channel, cell)),
   };
 }

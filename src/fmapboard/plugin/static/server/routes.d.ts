@@ -436,6 +436,8 @@ export interface SheetRow {
   channel: number | null;
   /** name of the palette in which the maps are stored. */
   palette: string;
+  /** which part of the maps is shown, such as a depth slice; "" for all. */
+  view: string;
   /** why a step's record cannot be read; null if all can. */
   why?: string;
 }

@@ -20,8 +20,6 @@ export class Source {
     this.cache = cache;
     this.epoch = 1;
     this.runsEpoch = 1;
-    /** Time of the newest list of layers and steps of each run, ms. @type {Map<string, number>} */
-    this.listedAt = new Map();
     this.overview = NO_OVERVIEW;
     this.overviewOf = "";
     /** @type {number|null} */
@@ -57,11 +55,7 @@ export class Source {
 
   /** @param {string} run */
   layers(run) {
-    const load = async (/** @type {AbortSignal} */ signal) => {
-      const answer = await api.layers(run, signal);
-      this.listedAt.set(run, Date.now());
-      return answer;
-    };
+    const load = (/** @type {AbortSignal} */ signal) => api.layers(run, signal);
     return this.cache.get(`layers/${run}`, load, { epoch: this.epoch, bytes: () => 1e6 });
   }
 

@@ -6,7 +6,7 @@ import { opening } from "../model/front.js";
 import { faultsOf, faultsOfLayer } from "../model/health_states.js";
 import { address } from "../model/host.js";
 import { selected } from "../model/palette_choice.js";
-import { asOf, timeText } from "../model/renewal.js";
+import { timeText } from "../model/renewal.js";
 import { RUN_STATES } from "../model/run_states.js";
 import * as states from "../model/state.js";
 import { GLOSSARY, explanation } from "../model/terms.js";
@@ -316,7 +316,6 @@ export function Bar({ app, model, nothing, busy, drawer, pull }) {
   const row = useRef(/** @type {HTMLElement|null} */ (null));
   useFolding(row);
   const { said, tell } = useSaid();
-  const [, drawAgain] = useState(0);
   const going = busy && !model.playing ? "Loading…" : "";
   const save = async () => {
     if (app.state.view === "film") tell(await app.page.film.save(tell));
@@ -331,7 +330,7 @@ export function Bar({ app, model, nothing, busy, drawer, pull }) {
       tell("The address bar holds the link");
     }
   };
-  app.page.bar = { save, again: () => drawAgain((count) => count + 1) };
+  app.page.bar = { save };
   const { state, front } = model;
   const { view } = state;
   const isMaps = view === "maps" && !nothing;
@@ -451,7 +450,6 @@ export function Time({ app, model }) {
   const asked = steps[i];
   const word = stepWords[asked];
   const at = scene ? timeText(scene.maps.wallTime * 1000) : "";
-  const age = asOf(app.report ? null : model.listedAt, app.renewal.live, Date.now());
   const newest = state.step === null ? " · newest" : "";
   const kept =
     unread === null
@@ -460,8 +458,8 @@ export function Time({ app, model }) {
   const explained = app.report
     ? { title: HOLDS_MORE }
     : model.keepsAll
-      ? explanation("live", kept + age)
-      : explanation("kept live", `${kept}${age}\n${KEEPS_MORE}`);
+      ? explanation("live", kept)
+      : explanation("kept live", `${kept}\n${KEEPS_MORE}`);
   const moved = typed((to) => app.update({ step: steps.slice(0, -1)[Number(to)] ?? null }));
   return html`
     <div class="time" role="group" aria-label="Step">

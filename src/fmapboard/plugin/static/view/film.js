@@ -11,6 +11,7 @@ import { theme } from "../picture/canvas.js";
 import { placeText, rangeText } from "../picture/captions.js";
 import * as picture from "../picture/film_tiles.js";
 import * as layouts from "../picture/layouts.js";
+import { partText } from "../server/decode.js";
 import { indexOf, keptFrom } from "../server/steps.js";
 import { html, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact_htm.js";
 import { reveal } from "./controls.js";
@@ -106,6 +107,7 @@ function FilmBar({ app, strips, missing, why }) {
   const more = found.length - MOST_ONSETS;
   const kept = known.map((each) => `${stepsOf(each)} ${keptUnit(each)}s`).join(" and ");
   const [scale, inputs] = [scaleNote(strip), inputNote(strip)];
+  const part = strip.picture ? inWordsOf(partText(strip.picture), layer) : "";
   return html`
     <header class="head">
       <div class="title">
@@ -114,7 +116,7 @@ function FilmBar({ app, strips, missing, why }) {
           ${layer.type} · ${counted(
             steps.length,
             `kept ` + `${strip.unit}`,
-          )}, ${stepText(steps[0])} to ${stepText(steps[steps.length - 1])}
+          )}, ${stepText(steps[0])} to ${stepText(steps[steps.length - 1])}${part && ` · ${part}`}
         </p>
       </div>
       <p class="film-notes film-columns" role="status"

@@ -2,7 +2,7 @@
 /** The overview page: how the runs are, and below it the contact sheet or the map of states. */
 
 import { opening, scope, unreadText } from "../model/front.js";
-import { CODE, KINDS, STATES, tableOf } from "../model/health_states.js";
+import { CODE, KINDS, STATES, tableOf, worstNow } from "../model/health_states.js";
 import { NOTHING_FOUND, RUN_STATES, SHARED, apart, rowsOf, summary } from "../model/run_states.js";
 import { MAIN } from "../model/scene.js";
 import { explanation } from "../model/terms.js";
@@ -43,13 +43,11 @@ function Above({ app, model, front, isSheet }) {
   const { health, lines, problem, run } = front;
   const isOpen = app.overview.isOpen && (lines.length > 0 || model.state.findings === "open");
   const facts = health ? factsText(health, isSheet) : "";
-  const awaited = awaitedText(model, front);
   const begins = lines.some((each) => each.run === run && each.finding.since);
   return html`
     <${Verdicts} ...${{ app, model, front }} />
     <div class="overview-head">
       <span class="about" hidden=${!facts}>${facts}</span>
-      <span class="awaited" hidden=${!awaited}>${awaited}</span>
       ${
         health &&
         isSheet &&
@@ -252,6 +250,11 @@ export function Verdicts({ app, model, front }) {
   const first = difference?.layer;
   const text = difference?.text ?? shown?.text ?? "Looking through the run…";
   const word = shown && difference === null ? wordOfRun(shown.state, model) : "";
+  const own = front.lines.filter((each) => each.run === front.run);
+  const kinds = own.map(({ finding }) => finding.kind);
+  const isTraining = kindOf(stepWords) !== "image";
+  const worst = front.health && isTraining ? worstNow(front.health, kinds) : "";
+  const awaited = awaitedText(model, front);
   return html`
     <div class="verdicts">
       <h1 class="verdict">
@@ -278,6 +281,7 @@ export function Verdicts({ app, model, front }) {
         }
       </h1>
       <div class="more">
+        ${worst && html`<span class="worst">${sentence(worst)}</span>`}
         ${
           shown?.rest?.length
             ? html`<details class="why">
@@ -287,6 +291,7 @@ export function Verdicts({ app, model, front }) {
             : null
         }
         ${others.length > 0 && html`<${Others} ...${{ app, others }} />`}
+        ${awaited && html`<span class="awaited">${awaited}</span>`}
       </div>
     </div>
   `;

@@ -16,7 +16,7 @@ import { Painted } from "./hooks.js";
 /** @import {App} from "../app.js" */
 /** @import {Front, SheetScale, Unit} from "../model/model.js" */
 /** @import {Box, SheetLayout} from "../picture/picture.js" */
-/** @import {Health, HealthLayer, Pass, SheetInput} from "../server/server.js" */
+/** @import {Health, HealthLayer, Pass, SheetInput, SheetPage} from "../server/server.js" */
 /** @import {Cell, Drawn, Page, Sheet} from "./view.js" */
 
 /** Part of the page's height that is left for the rows: verdict and steps are above. */
@@ -25,16 +25,18 @@ const ROOM = 0.85;
 const [CHARACTER, IMAGE] = [7, 12];
 /** Names at the left have no room for a sentence from here down, CSS px. */
 const NARROW = 150;
+/** Lower rows have a name and one line below it, CSS px. */
+const LOW = 66;
 
 /**
  * @param {App} app @param {Health} health @param {readonly number[]} onsets
- * @param {number} width @param {number} height CSS px
+ * @param {{width: number, height: number, isFlat: boolean}} size CSS px
  */
-function laidOut(app, health, onsets, width, height) {
+function laidOut(app, health, onsets, size) {
   const indices = [...health.layers.keys()].filter((i) => isShown(health.layers[i]));
   const layers = indices.map((i) => health.layers[i]);
   const steps = app.report ? (app.model?.steps ?? []) : health.steps; // it has pictures of few
-  const layout = sheetLayout({ layers: layers.length, steps, onsets, width, height });
+  const layout = sheetLayout({ layers: layers.length, steps, onsets, ...size });
   const keys = [];
   for (let i = 0; i < layers.length; i += layout.rows) {
     keys.push(layers.slice(i, i + layout.rows).map((each) => each.key ?? ""));
@@ -64,6 +66,8 @@ export function ContactSheet({ app, front, palette, scale }) {
   const head = useRef(/** @type {HTMLElement|null} */ (null));
   const body = useRef(/** @type {HTMLElement|null} */ (null));
   const next = useRef(/** @type {Sheet|null} */ (null));
+  /** Run of which all maps that are known are one row of pixels, and one that has others. */
+  const [flat, tall] = [useRef(""), useRef("")];
   const [drawn, show] = useState(/** @type {Drawn|null} */ (null));
   const ratio = window.devicePixelRatio || 1;
 
@@ -81,10 +85,12 @@ export function ContactSheet({ app, front, palette, scale }) {
     const onsets = front.lines
       .filter(({ run }) => run === health.run)
       .map(({ finding }) => keptFrom(health.steps, finding.since));
-    const key = JSON.stringify([width, height, onsets]);
+    const isFlat = flat.current === health.run && tall.current !== health.run;
+    const size = { width, height, isFlat };
+    const key = JSON.stringify([size, onsets]);
     const { current: last } = next;
     const isSame = last?.health === health && last.key === key;
-    const sheet = isSame ? last : { ...laidOut(app, health, onsets, width, height), key };
+    const sheet = isSame ? last : { ...laidOut(app, health, onsets, size), key };
     next.current = sheet;
     const { layout, keys, layers } = sheet;
     const cell = Math.max(8, Math.min(256, Math.round(layout.side * ratio)));
@@ -102,6 +108,14 @@ export function ContactSheet({ app, front, palette, scale }) {
     const ask = (/** @type {number} */ i) => front.sheet.page(asked, keys[i]);
     const entries = keys.map((_, i) => (isWithin(i, 0) ? ask(i) : null));
     const inSight = [input, ...entries.filter((entry) => entry !== null)];
+    for (const { height: heights } of entries.flatMap((entry) => entry?.value ?? [])) {
+      const known = heights.some((each) => each > 1) ? tall : flat;
+      if (heights.some(Boolean)) known.current = health.run;
+    }
+    if (isFlat !== (flat.current === health.run && tall.current !== health.run)) {
+      app.overview.isUp = false;
+      return app.redraw(); // with rows of another height
+    }
     const isKnown = inSight.every((entry) => entry.value ?? entry.error);
     const isUsable = isKnown || drawn?.sheet === sheet || drawn?.sheet.health.run !== health.run;
     app.overview.isUp = isKnown;
@@ -118,7 +132,7 @@ export function ContactSheet({ app, front, palette, scale }) {
   });
 
   const { sheet = null, pages = [], input = null } = drawn ?? {};
-  const { side, line, names: left, steps, rows } = sheet?.layout ?? NO_LAYOUT;
+  const { side, high, line, names: left, steps, rows } = sheet?.layout ?? NO_LAYOUT;
   const pitch = side + GAP;
   const under = (/** @type {MouseEvent} */ { clientX, clientY }) => {
     if (!sheet || !body.current) return null;
@@ -131,7 +145,7 @@ export function ContactSheet({ app, front, palette, scale }) {
   const boxOf = (/** @type {Cell} */ { row, column }) => ({
     left: (body.current?.offsetLeft ?? 0) + left + column * pitch + GAP / 2,
     top: (body.current?.offsetTop ?? 0) + row * line + GAP / 2,
-    ...{ width: side, height: side },
+    ...{ width: side, height: high },
   });
   const channelOf = (/** @type {Cell} */ { row }) => {
     const page = pages[Math.floor(row / rows)];
@@ -204,7 +218,7 @@ const NO_INPUT = Object.freeze({
 });
 
 /** @type {SheetLayout} */
-const NO_LAYOUT = { side: 0, line: 0, names: 0, steps: [], rows: 1 };
+const NO_LAYOUT = { side: 0, high: 0, line: 0, names: 0, steps: [], rows: 1 };
 
 /** How many of the steps have a column. @param {Sheet} sheet */
 function columnsText({ health: { steps: kept, step_words: named }, layout: { steps } }) {
@@ -249,7 +263,7 @@ function InputRow({ input, unit, pitch, ratio }) {
       <div class="sheet-names">
         <b>input</b>
         <span class="sheet-note">
-          ${unit === "image" ? "" : "another image at each step"}
+          ${unit === "image" ? "" : "another image at each step: maps change with it, too"}
         </span>
       </div>
       <${Painted} aria-hidden="true" paint=${paint} of=${[input, pitch, ratio]} />
@@ -279,7 +293,6 @@ function putImage(context, { cell, width, height, kept, pixels }, i, x, y) {
  */
 function Rows({ sheet, i, page, palette, scale, ratio }) {
   const { health, layout, keys, layers, indices, names } = sheet;
-  const pitch = layout.side + GAP;
   const style = { height: `${keys[i].length * layout.line}px` };
   if (!page || typeof page === "string")
     return html`<div class="sheet-page" style=${style}>${page}</div>`;
@@ -298,8 +311,8 @@ function Rows({ sheet, i, page, palette, scale, ratio }) {
   return html`
     <div class="sheet-page" style=${style}>
       <div class="sheet-names">
-        ${page.rows.map(({ channel }, row) =>
-          nameOf(layers[first + row], names[first + row], channel, pitch),
+        ${page.rows.map((shown, row) =>
+          nameOf(layers[first + row], names[first + row], shown, layout.line),
         )}
       </div>
       <${Painted} aria-hidden="true" paint=${paint} of=${when} />
@@ -334,14 +347,14 @@ export function isShown({ key, roles }) {
 
 /**
  * What is left of a row. @param {HealthLayer} layer @param {string} shown
- * @param {number|null} channel @param {number} pitch
+ * @param {SheetPage["rows"][number]} row @param {number} line its height, CSS px
  */
-function nameOf(layer, shown, channel, pitch) {
+function nameOf(layer, shown, { channel, view = "" }, line) {
   const kernels = words.shapeText(layer);
   const drawn = channel === null ? "no picture" : words.tileText(layer, channel);
-  const isLow = pitch < 60;
-  const facts = isLow ? [drawn] : [kernels, drawn].filter(Boolean);
-  const title = [words.callName(layer), kernels, drawn].join("\n");
+  const slice = layer.kernel_shape?.length === 5 ? view : "";
+  const facts = line < LOW ? [slice || drawn] : [kernels, drawn, slice].filter(Boolean);
+  const title = [words.callName(layer), kernels, drawn, view].filter(Boolean).join("\n");
   return html`
     <div class="sheet-name" title=${title}>
       <b>${shown}</b>${facts.map((text) => html`<span>${text}</span>`)}

@@ -126,7 +126,7 @@ export type Drawer = "layers" | "details";
  * What keys and other views do with the views on the page; each sets its own when it is drawn.
  */
 export type Acts = {
-  bar: { save: () => Promise<void>; again: () => void };
+  bar: { save: () => Promise<void> };
   help: { isOpen: () => boolean; close: () => void; toggle: () => void };
   layers: { move: (by: number) => void; fold: () => void; search: () => void };
   grid: { move: (by: number, rows: boolean) => void; shownTile: () => number };
