@@ -27,6 +27,7 @@ from fmapboard.rehearsal.experiments.every_parameter_moves import (
 )
 from fmapboard.rehearsal.kept_loss import NotTried, kept_losses
 from fmapboard.rehearsal.result import Outcome, Rehearsal
+from fmapboard.rehearsal.schedules import stepped_by_hooks
 from fmapboard.rehearsal.setup import Setup, parameter_names
 from fmapboard.rehearsal.task import Task, task_of
 from fmapboard.rehearsal.training_copy import StepLoss, TrainingCopy
@@ -201,9 +202,9 @@ def rehearsed(
 ) -> Rehearsal:
     """Run all experiments; see ``rehearse``."""
     setup = Setup(made, task, batches, batches[0], deadline)
-    setup.held_elsewhere = held_by_others(
-        dict(parameter_names(unwrap(made.model))), unwrapped(made.optimizer)
-    )
+    optimizer = unwrapped(made.optimizer)
+    setup.held_elsewhere = held_by_others(dict(parameter_names(unwrap(made.model))), optimizer)
+    setup.schedules = stepped_by_hooks(optimizer)
     experiments = (*EXPERIMENTS, BFLOAT16) if bfloat16 else EXPERIMENTS
     outcomes: list[Outcome] = []
     depth = len(blocks.open)

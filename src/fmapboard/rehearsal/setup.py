@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.optim.lr_scheduler import LRScheduler
 
 from fmapboard.capture.twin import NoTwin
 from fmapboard.errors import first_line
@@ -90,6 +91,7 @@ class Setup:
         deadline: ``time.monotonic()`` at which no further experiment begins.
         step_seconds: how long a step of the whole first batch takes.
         held_elsewhere: names of the parameters that another optimizer holds.
+        schedules: schedulers that run after each step.
     """
 
     make_copy: Callable[[], TrainingCopy]
@@ -99,6 +101,7 @@ class Setup:
     deadline: float
     step_seconds: float = 0.0
     held_elsewhere: frozenset[str] = frozenset()
+    schedules: Sequence[LRScheduler] = ()
     _trainings: dict[float, Training] = field(default_factory=dict)
 
     @property

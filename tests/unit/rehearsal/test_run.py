@@ -200,6 +200,59 @@ def segments() -> nn.Conv2d:
     return nn.Conv2d(1, 3, 3, padding=1)
 
 
+class Patches(nn.Module):
+    """Classes from the patches of images [N, 3, 8, 8], cut with or without a permute."""
+
+    def __init__(self, *, permutes: bool) -> None:
+        super().__init__()
+        self.embedding = nn.Linear(48, 16)
+        self.head = nn.Linear(16, CLASSES)
+        self.permutes = permutes
+
+    def forward(self, x: Tensor) -> Tensor:
+        patches = x.reshape(len(x), 4, 48)
+        if self.permutes:
+            cut = x.reshape(len(x), 3, 2, 4, 2, 4)
+            patches = cut.permute(0, 2, 4, 1, 3, 5).reshape(len(x), 4, 48)
+        scores: Tensor = self.head(self.embedding(patches).relu().mean(1))
+        return scores
+
+
+class Padded(nn.Module):
+    """A class of tokens of which the last ones, 0, are padding."""
+
+    def __init__(self, *, inverts: bool) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.embedding = nn.Embedding(20, 16)
+        self.positions = nn.Parameter(torch.randn(10, 16))
+        self.body = nn.TransformerEncoderLayer(16, 2, 32, 0.0, batch_first=True)
+        self.head = nn.Linear(16, CLASSES)
+        self.inverts = inverts
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        is_padding = tokens == 0
+        ignored = ~is_padding if self.inverts else is_padding
+        found = self.body(self.embedding(tokens) + self.positions, src_key_padding_mask=ignored)
+        scores: Tensor = self.head(found.masked_fill(is_padding[..., None], 0.0).mean(1))
+        return scores
+
+
+class Tied(nn.Module):
+    """The class of each row of an image, from the weights of an embedding."""
+
+    def __init__(self, deviation: float) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.body = nn.Sequential(nn.Flatten(), nn.Linear(64, 96), nn.LayerNorm(96))
+        self.head = nn.Linear(96, CLASSES, bias=False)
+        nn.init.normal_(self.head.weight, std=deviation)
+
+    def forward(self, x: Tensor) -> Tensor:
+        scores: Tensor = self.head(self.body(x))
+        return scores
+
+
 def by_reshape(output: Tensor, batch: Any) -> Tensor:
     return functional.cross_entropy(output.reshape(-1, 3), batch[1].flatten())
 
@@ -251,6 +304,28 @@ def clips(same: bool) -> Rehearsal:
     videos = CLIPS[0][:, :, :1].expand(-1, -1, 6, -1, -1) if same else CLIPS[0]
     model = nn.Sequential(nn.Flatten(), nn.Linear(384, CLASSES))
     return rehearsed(model, (videos.contiguous(), LABELS))
+
+
+def colours(permutes: bool) -> Rehearsal:
+    return rehearsed(Patches(permutes=permutes), (PIXELS.expand(-1, 3, -1, -1), LABELS))
+
+
+def padded(inverts: bool) -> Rehearsal:
+    tokens = TOKENS[:, :10].clamp(min=1).clone()
+    tokens[:, 7:] = 0
+    return rehearsed(Padded(inverts=inverts), (tokens, LABELS))
+
+
+def stepped(gamma: float) -> Rehearsal:
+    """A scheduler is stepped after each batch."""
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.02)
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1, gamma)
+    optimizer.register_step_post_hook(lambda *_: schedule.step())
+    found = rehearsed(model, BATCH, optimizer=optimizer)
+    assert schedule.last_epoch == 0
+    assert optimizer.param_groups[0]["lr"] == 0.02
+    return found
 
 
 def one_cycle() -> Rehearsal:
@@ -330,6 +405,10 @@ FAULTS: dict[str, tuple[str, Callable[[], Rehearsal]]] = {
         "first_loss",
         lambda: rehearsed(to_one(nn.Sigmoid()), (PIXELS, (LABELS % 2).float()), of_logits),
     ),
+    "large first logits": ("first_loss", lambda: rehearsed(Tied(3.0), BATCH)),
+    "reshaped patches": ("input_reaches_output", lambda: colours(permutes=False)),
+    "inverted padding": ("input_reaches_output", lambda: padded(inverts=True)),
+    "schedule per batch": ("rates", lambda: stepped(0.5)),
     "low rate": ("rates", lambda: rehearsed(None, BATCH, rate=1e-8)),
     "high rate": ("rates", lambda: rehearsed(None, BATCH, rate=1e3)),
     "shape": ("one_step_runs", lambda: rehearsed(None, (PIXELS[:, :, :4], LABELS))),
@@ -377,6 +456,10 @@ HEALTHY: dict[str, tuple[str, Callable[[], Rehearsal]]] = {
         "first_loss",
         lambda: rehearsed(to_one(nn.Sigmoid()), (PIXELS, VALUES), squared),
     ),
+    "small first logits": ("first_loss", lambda: rehearsed(Tied(0.1), BATCH)),
+    "permuted patches": ("input_reaches_output", lambda: colours(permutes=True)),
+    "padding": ("input_reaches_output", lambda: padded(inverts=False)),
+    "slow schedule": ("rates", lambda: stepped(0.99)),
     "warm-up of OneCycle": ("one_batch_is_learnt", one_cycle),
 }
 
@@ -406,15 +489,40 @@ def test_one_batch_that_cannot_be_learnt_is_a_fault() -> None:
     assert faults(found) == ["input_reaches_output", "one_batch_is_learnt"]
 
 
-def test_labels_that_were_shuffled_are_found_where_there_are_several_batches() -> None:
+def by_distribution(output: Tensor, batch: Any) -> Tensor:
+    """Energy distance between outputs and labels, of which each order is as good."""
+    labels = functional.one_hot(batch[1], CLASSES).float()
+    return 2 * torch.cdist(output, labels).mean() - torch.cdist(output, output).mean()
+
+
+@pytest.mark.parametrize(
+    ("shuffles", "loss", "judged"),
+    [
+        (True, functional.cross_entropy, "fault"),
+        (False, functional.cross_entropy, "fine"),
+        (True, by_distribution, "not judged"),
+    ],
+)
+def test_labels_that_were_shuffled_are_found_where_there_are_several_batches(
+    shuffles: bool, loss: Any, judged: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = [experiment for experiment in EXPERIMENTS if experiment.kind == "labels_fit_images"]
+    monkeypatch.setattr("fmapboard.rehearsal.run.EXPERIMENTS", tuple(asked))
+    monkeypatch.setattr("fmapboard.rehearsal.experiments.labels_fit_images._features", none)
     pixels, labels = images(768)
-    shuffled = labels[torch.randperm(768, generator=torch.Generator().manual_seed(2))]
-    noise = pixels + 0.3 * torch.randn(pixels.shape)
+    if shuffles:
+        labels = labels[torch.randperm(768, generator=torch.Generator().manual_seed(2))]
     model = nn.Sequential(nn.Flatten(), nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, CLASSES))
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    loader = DataLoader(TensorDataset(noise, shuffled), 48)
-    found = rehearsed(model, loader, optimizer=optimizer)
-    assert faults(found) == ["labels_fit_images"]
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.003)
+    found = rehearsed(
+        model, DataLoader(TensorDataset(pixels, labels), 48), loss, optimizer=optimizer
+    )
+    assert answer(found, "labels_fit_images").judgement == judged
+
+
+def none(*_: object) -> list[Tensor]:
+    """No features for linear models."""
+    return []
 
 
 class Adversary(nn.Module):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import ClassVar
 
 import torch
@@ -54,7 +55,7 @@ class FirstLoss(Experiment):
     whose sign is turned; labels that are not paired with outputs, as where [N, 1] and [N] are
     broadcast to [N, N], or logits [N, C, H, W] are reshaped to [-1, C]; targets outside of the
     values of the last activation; other labels than those of the batch; a cross-entropy far above
-    guessing that 20 steps do not bring down.
+    guessing, which smaller weights in the last layer bring down to it, or 20 steps do not.
 
     Not judged: losses of which no guess is known.
 
@@ -120,7 +121,7 @@ class FirstLoss(Experiment):
             return not_judged(
                 f"the loss, {loss:.3g}, is of no kind of which a guess is known", loss
             )
-        count = output.shape[-1] if output.dim() == 2 else max(output.shape[1], 2)
+        count = output.shape[_axis_of_classes(output)] if output.dim() > 1 else 1
         if reading.kind.startswith("BCE") or count < 2:
             guess = log_classes(2)
         else:
@@ -130,6 +131,14 @@ class FirstLoss(Experiment):
             text += f" and guessing by their shares {entropy(classes):.3g}"
         if first < max(self.factor * guess, guess + 1):
             return fine(text, first)
+        rescaled = self._rescaled(setup, output)
+        if rescaled < max(self.factor * guess, guess + 1):
+            return fault(
+                f"{text}; with smaller weights in the last layer it is {rescaled:.3g}",
+                figure=first,
+                advice="Initialize the last layer, and an embedding that shares its weights, with "
+                "a standard deviation near 0.02",
+            )
         losses = setup.trained(1.0, 20, seconds=setup.remaining() / 4).losses
         if first < self.outright * guess and lowest(losses) < self.falls * losses[0]:
             return fine(f"{text}; it falls in the first {len(losses)} steps", first)
@@ -139,6 +148,19 @@ class FirstLoss(Experiment):
             advice="Outputs are too large at the start: make the initial weights of the last "
             "layer smaller, and scale the images",
         )
+
+    def _rescaled(self, setup: Setup, output: Tensor) -> float:
+        """The first loss with weights of the last layer that make outputs vary by 1."""
+        copy = setup.make_copy()
+        calls = setup.forward(copy, setup.batch).calls
+        weights = [getattr(call.module, "weight", None) for call in calls]
+        matrices = [w for w in weights if isinstance(w, Tensor) and w.dim() > 1]
+        if not matrices:
+            return inf
+        with torch.no_grad():
+            matrices[-1].div_(output.detach().std().clamp(min=1.0))
+        loss = setup.forward(copy, setup.batch, needs_loss=True).loss
+        return inf if loss is None else float(loss)
 
 
 def _by_value(setup: Setup, returned: Tensor, loss: float) -> Answer | None:
@@ -215,8 +237,7 @@ def _is_close(found: Tensor, loss: float) -> bool:
 def _read(output: Tensor, gradient: Tensor) -> Reading:
     """The loss of rows, read from their gradient."""
     if output.dim() > 2:
-        is_last = output.dim() == 3 and output.shape[-1] > output.shape[1]
-        axis = output.dim() - 1 if is_last else 1
+        axis = _axis_of_classes(output)
         output = output.movedim(axis, -1).flatten(0, -2)
         gradient = gradient.movedim(axis, -1).flatten(0, -2)
     elif output.dim() == 1:
@@ -227,6 +248,11 @@ def _read(output: Tensor, gradient: Tensor) -> Reading:
     if not bool(torch.isfinite(output).all()):
         return Reading()
     return read(output, gradient)
+
+
+def _axis_of_classes(output: Tensor) -> int:
+    is_last = output.dim() == 3 and output.shape[-1] > output.shape[1]
+    return output.dim() - 1 if is_last else 1
 
 
 def _maximized(setup: Setup, reading: Reading) -> Answer | None:

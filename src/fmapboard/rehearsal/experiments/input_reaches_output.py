@@ -22,13 +22,14 @@ _ATTENTION = ("attention", "attn", "transformerencoderlayer", "transformerdecode
 class InputReachesOutput(Experiment):
     """Other images, another order of tokens, in eval mode: the output must change.
 
-    It costs three to six forward passes of at most eight images, and ten steps if all outputs are
+    It costs three to eight forward passes of at most eight images, and ten steps if all outputs are
     the same.
 
     A fault: all images have the same output, also after ten steps, and the answer says behind which
     layer; frames of a clip that are all the same; a network that predicts the next token sees it,
-    or predicts the token that it gets, or the one after the next; attention without positions, for
-    which the order of tokens makes no difference.
+    or predicts the token that it gets, or the one after the next; tokens that see no other one;
+    attention without positions, for which the order of tokens makes no difference; images that are
+    reshaped so that colours are apart.
 
     Not judged: a last layer that starts at zero, as long as ten steps change that. That colours or
     the order make no difference is reported, and is no fault in a network without attention.
@@ -61,6 +62,9 @@ class InputReachesOutput(Experiment):
             return not_judged("no output has one row per image")
         if max(spreads) <= self.spread:
             return self._same_outputs(setup, batch, size)
+        scrambled = _scrambled(setup, batch)
+        if scrambled is not None:
+            return scrambled
         leaking = _wrong_shift(setup, copy, batch) or self._next_token(setup, copy, batch, seen)
         if leaking is not None:
             return leaking
@@ -141,6 +145,15 @@ class InputReachesOutput(Experiment):
         text = "other images have other outputs"
         output = seen.outputs[0]
         if _is_tokens(first):
+            if self._tokens_are_apart(setup, copy, batch):
+                after = setup.trained(1.0, 10, seconds=setup.remaining() / 4).copy
+                if self._tokens_are_apart(setup, after, batch):
+                    return fault(
+                        "no token sees another one: attention changes with none of them",
+                        figure=0.0,
+                        advice="Look at the padding mask: in torch, True in key_padding_mask means "
+                        "ignored, and in the mask of scaled_dot_product_attention means seen",
+                    )
             share = self._change(setup, copy, batch, first, _shuffled(first), output)
             if share is not None and share <= self.tolerance:
                 if _attends(copy.model) and _is_embedded(copy.model):
@@ -157,6 +170,33 @@ class InputReachesOutput(Experiment):
                 if share is not None and share <= self.tolerance:
                     text += "; colours make no difference"
         return fine(text, spread)
+
+    def _tokens_are_apart(self, setup: Setup, copy: TrainingCopy, batch: Any) -> bool:
+        """True if a network attends over tokens, and none has changed with another one."""
+        tokens = input_tensors(batch, setup.task)[0]
+        samples, length = tokens.shape
+        other = tokens.clone()
+        other[:, 1] = tokens[:, 2]
+        rows = (other[:, 1] != tokens[:, 1]).nonzero().flatten()
+        if samples == length or not len(rows):
+            return False
+        before = setup.forward(copy, batch, training=False)
+        after = setup.forward(copy, with_tensors(batch, {id(tokens): other}), training=False)
+        attends = False
+        for call, changed in zip(before.calls, after.calls, strict=False):
+            for old, new in zip(call.outputs, changed.outputs, strict=False):
+                if old.shape != new.shape or old.dim() != 3:
+                    continue
+                if old.shape[:2] == (length, samples):
+                    old, new = old.transpose(0, 1), new.transpose(0, 1)
+                if old.shape[:2] != (samples, length):
+                    continue
+                attends = attends or any(name in call.kind.lower() for name in _ATTENTION)
+                change = (new - old)[rows].double().abs()
+                change[:, 1] = 0.0
+                if float(change.nan_to_num().max()) > self.tolerance * float(old.double().std()):
+                    return False
+        return attends
 
     def _change(
         self,
@@ -202,6 +242,47 @@ def _wrong_inputs(inputs: Sequence[Tensor], size: int, axis: int) -> Answer | No
                 figure=0.0,
                 advice="Look at the index of the frames where a clip is read",
             )
+    return None
+
+
+def _scrambled(setup: Setup, batch: Any) -> Answer | None:
+    """A fault if an image was reshaped so that colours are apart, or of different pixels.
+
+    In place of the values of the pixels, the network gets their numbers.
+    """
+    first = input_tensors(batch, setup.task)[0]
+    if first.dim() != 4 or first.dtype is not torch.float32 or 3 not in first.shape[1::2]:
+        return None
+    count = first[0].numel()
+    numbers = torch.arange(count, device=first.device)  # [C*H*W]
+    given = numbers.reshape(1, *first.shape[1:]).expand_as(first).to(first.dtype).contiguous()
+    changed = with_tensors(batch, {id(first): given})
+    is_colour_first = first.shape[1] == 3
+    for call in setup.forward(setup.make_copy(), changed, training=False).calls:
+        for tensor in call.inputs:
+            if not call.name or tensor.dim() not in (3, 4) or len(tensor) != len(first):
+                continue
+            held = tensor[0].detach().flatten()
+            if held.numel() != count or not torch.equal(held.sort()[0], numbers.to(held.dtype)):
+                continue
+            own = tensor[0].detach().long()
+            pixels = own % (count // 3) if is_colour_first else own // 3
+            if tensor.dim() == 3:  # [T, values of a token]
+                ordered = pixels.sort(1)[0]
+                if bool((ordered[:, 1:] != ordered[:, :-1]).all()):
+                    return fault(
+                        f"{call.name} gets tokens that hold no pixel in all its colours: the image "
+                        "is reshaped where its axes are to be exchanged",
+                        layer=call.name,
+                        advice="Cut patches with permute() before reshape(), or with a convolution",
+                    )
+            if tensor.shape[1] == 3 and tensor.dim() == 4 and bool((pixels != pixels[:1]).any()):
+                return fault(
+                    f"{call.name} gets colours of different pixels as one: the image is reshaped "
+                    "where its axes are to be exchanged",
+                    layer=call.name,
+                    advice="Use permute() in place of view() or reshape()",
+                )
     return None
 
 

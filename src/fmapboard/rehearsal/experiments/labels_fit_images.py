@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import isfinite, sqrt
 from statistics import fmean, stdev
 from typing import Any, ClassVar, NamedTuple
 
@@ -20,6 +20,8 @@ from fmapboard.rehearsal.training_copy import TrainingCopy
 
 _MANY = 64
 """Labels; with fewer, nothing is judged."""
+_PER_CLASS = 8
+"""Labels of a class in the batches that are learnt; with fewer, others cannot be predicted."""
 _MOST_FEATURES = 1024
 _MOST_EPOCHS = 30
 _SIDE = 8
@@ -52,21 +54,24 @@ class LabelsFitImages(Experiment):
     predict nothing. The linear models see the images at 8 × 8 px, counts of tokens, or what the
     last layer of the network gets.
 
-    A fault: the network has learnt some batches by heart, and of the others, the loss is the same
-    if their labels are exchanged: labels were shuffled, or belong to other images. Or all labels
-    are the same.
+    A fault: exchanged labels raise the loss of the batches that the network has learnt, and leave
+    that of the others as it is: labels were shuffled, or belong to other images. Or all labels are
+    the same.
 
-    Not judged: one batch alone, fewer than 64 labels, labels that are neither classes nor numbers.
+    Not judged: one batch alone, fewer than 64 labels, or 8 to learn of each class; labels that are
+    neither classes nor numbers; losses that compare sets, of which each order is as good.
 
     Attributes:
         certain: standard deviations above guessing, from which labels belong to images.
-        learnt: share of the first loss at which batches are learnt by heart.
-        gain: share by which exchanged labels raise the loss, above which they may belong to images.
+        doubtful: standard errors above which exchanged labels may raise a loss.
+        learnt: share of the first loss at which batches are learnt by heart, and training ends.
+        holds: share of the rise of learnt batches that others must have, if labels belong to them.
     """
 
     certain: float = 4.0
+    doubtful: float = 2.5
     learnt: float = 0.35
-    gain: float = 0.08
+    holds: float = 0.15
     kind: ClassVar[str] = "labels_fit_images"
     question: ClassVar[str] = "Do labels belong to images?"
     bound: ClassVar[str] = "better than guessing on other batches"
@@ -101,6 +106,9 @@ class LabelsFitImages(Experiment):
     def _by_network(self, setup: Setup, linear: _Agreement | None) -> Answer:
         text = "linear models predict nothing" if linear is None else _in_words(linear)
         known = (len(setup.batches) + 1) // 2
+        classes = setup.classes()
+        if classes is not None and len(classes) < 2 * _PER_CLASS * len(set(classes.tolist())):
+            return not_judged(f"there are too few labels of each class; linear models: {text}")
         copy = setup.make_copy()
         batches = setup.batches[:known]
         curve: list[float] = []
@@ -112,11 +120,9 @@ class LabelsFitImages(Experiment):
                 break
         curves = {f"{known} batches": tuple(curve)}
         learnt = f"loss of {known} batches {curve[0]:.3g} → {fmean(curve[-known:]):.3g}"
-        if not 0 < fmean(curve[-known:]) <= self.learnt * curve[0]:
-            return not_judged(f"{learnt}: not learnt by heart", None, curves)
-        return self._held_out(setup, copy, known, learnt, curves)
+        return self._judged(setup, copy, known, learnt, curves)
 
-    def _held_out(
+    def _judged(
         self,
         setup: Setup,
         copy: TrainingCopy,
@@ -124,55 +130,92 @@ class LabelsFitImages(Experiment):
         learnt: str,
         curves: dict[str, tuple[float, ...]],
     ) -> Answer:
-        own: list[float] = []
-        exchanged: list[float] = []
-        for batch in setup.batches[known:]:
-            pair = _with_exchanged_labels(setup, copy, batch)
-            if pair is not None:
-                own.append(pair[0])
-                exchanged.append(pair[1])
-        if len(own) < 2:
-            return not_judged(f"{learnt}; labels of the other batches are all alike", None, curves)
-        gains = [1 - loss / other for loss, other in zip(own, exchanged, strict=True)]
-        gain = fmean(gains)
-        error = max(stdev(gains) / sqrt(len(gains)), 1e-6)
+        own = _exchange(setup, copy, setup.batches[:known])
+        others = _exchange(setup, copy, setup.batches[known:])
+        if own is None or others is None:
+            return not_judged(f"{learnt}; the labels of a batch are all alike", None, curves)
         text = (
-            f"{learnt}; that of {len(own)} others is {fmean(own):.3g}, and {fmean(exchanged):.3g} "
-            "with exchanged labels"
+            f"{learnt}, {own.exchanged:.3g} with exchanged labels; that of {others.batches} others "
+            f"is {others.loss:.3g}, and {others.exchanged:.3g} with exchanged labels"
         )
-        if gain / error >= self.certain:
-            return fine(text, gain, curves)
-        if gain > self.gain or gain / error > 2.5:
-            return not_judged(f"{text}: too little to tell", gain, curves)
+        if own.deviations < self.doubtful:
+            return not_judged(f"{text}: nothing is learnt by heart", None, curves)
+        share = others.gain / own.gain
+        if others.deviations >= self.certain:
+            return fine(text, share, curves)
+        if share > self.holds or others.deviations > self.doubtful:
+            return not_judged(f"{text}: too little to tell", share, curves)
         return fault(
             f"labels do not belong to images: {text}",
-            figure=gain,
+            figure=share,
             advice="Look at what shuffles, sorts or indexes "
             "only one of the two, and at a few pairs",
             curves=curves,
         )
 
 
+class _Exchange(NamedTuple):
+    """What exchanged labels make of the loss of some batches.
+
+    Attributes:
+        loss: with their labels, the mean.
+        exchanged: the same with labels of other images of the batch.
+        deviations: the mean of the difference, in its standard errors.
+        batches: how many.
+    """
+
+    loss: float
+    exchanged: float
+    deviations: float
+    batches: int
+
+    @property
+    def gain(self) -> float:
+        """By how much exchanged labels raise the loss."""
+        return self.exchanged - self.loss
+
+
+def _exchange(setup: Setup, copy: TrainingCopy, batches: Sequence[Any]) -> _Exchange | None:
+    """Exchange labels of batches; None if there are none to exchange in two batches."""
+    own = []
+    exchanged = []
+    for batch in batches:
+        pair = _with_exchanged_labels(setup, copy, batch)
+        if pair is not None:
+            own.append(pair[0])
+            exchanged.append(pair[1])
+    if len(own) < 2:
+        return None
+    gains = [other - loss for loss, other in zip(own, exchanged, strict=True)]
+    error = stdev(gains) / sqrt(len(gains))
+    scale = max(error, 1e-6 * abs(fmean(own)), 1e-30)
+    return _Exchange(fmean(own), fmean(exchanged), fmean(gains) / scale, len(own))
+
+
 def _with_exchanged_labels(
     setup: Setup, copy: TrainingCopy, batch: Any
 ) -> tuple[float, float] | None:
-    """The loss of a batch, and its mean with labels of other images; None if labels are alike."""
-    label = setup.task.parts(batch).label
-    if not isinstance(label, Tensor) or len(label) < 3:
+    """The loss of a batch, and its mean with labels of other images; None if labels are alike.
+
+    Labels are all tensors of the batch that the network does not get.
+    """
+    given = {id(tensor) for tensor in setup.inputs(batch)}
+    labels = [tensor for tensor in tensors(batch) if id(tensor) not in given and tensor.dim()]
+    size = min(map(len, labels), default=0)
+    if size < 3:
         return None
-    rolled = [label.roll(shift, 0) for shift in (1, len(label) // 3, len(label) // 2)]
-    differs = (rolled[0] != label).reshape(len(label), -1).any(1)
+    differs = torch.zeros(size, dtype=torch.bool, device=labels[0].device)
+    for label in labels:
+        differs |= (label.roll(1, 0) != label)[:size].reshape(size, -1).any(1)
     if float(differs.double().mean()) < 0.3:
         return None
     losses = []
-    for given in (label, *rolled):
-        changed = with_tensors(batch, {id(label): given})
-        loss = setup.forward(copy, changed, needs_loss=True).loss
+    for shift in (0, 1, size // 3, size // 2):
+        rolled = {id(label): label.roll(shift, 0) for label in labels}
+        loss = setup.forward(copy, with_tensors(batch, rolled), needs_loss=True).loss
         losses.append(float("nan") if loss is None else float(loss))
     own, *others = losses
-    if not own > 0 or not all(other > 0 for other in others):
-        return None
-    return own, fmean(others)
+    return (own, fmean(others)) if all(map(isfinite, losses)) else None
 
 
 def _in_words(found: _Agreement) -> str:

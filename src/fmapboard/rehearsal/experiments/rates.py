@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 
 from fmapboard.rehearsal.experiment import Answer, Experiment, fault, fine, not_judged
 from fmapboard.rehearsal.experiments.one_batch_is_learnt import lowest
+from fmapboard.rehearsal.schedules import rates_ahead
 from fmapboard.rehearsal.setup import Setup, sweep, warmed_up
 
 State = Literal["does nothing", "is slow", "trains", "breaks"]
@@ -21,7 +22,8 @@ class Rates(Experiment):
     It costs 20 steps for each rate, less what other experiments have trained at it already.
 
     A fault: the caller's rate breaks or does next to nothing where a lower one brings the loss
-    down; the caller's rate and ten times it do nothing where a hundred times it or more does.
+    down; the caller's rate and ten times it do nothing where a hundred times it or more does; a
+    scheduler that a hook of the optimizer steps leaves nothing of the rate in 40 steps.
 
     The rate is that which a warm-up of a scheduler leads to (``initial_lr``).
 
@@ -32,18 +34,23 @@ class Rates(Experiment):
         slow: the same, above which a rate does next to nothing.
         breaks: the same at the end, above which it breaks.
         steps: at each rate.
+        left: share of its highest value that a schedule must leave of the rate.
     """
 
     trains: float = 0.8
     slow: float = 0.9
     breaks: float = 1.5
     steps: int = 20
+    left: float = 1e-3
     kind: ClassVar[str] = "rates"
     question: ClassVar[str] = "Which rates train?"
     bound: ClassVar[str] = "the caller's among them"
 
     def run(self, setup: Setup) -> Answer:
         """See `Experiment.run`."""
+        wrong = self._schedule(setup)
+        if wrong is not None:
+            return wrong
         found = sweep(setup, steps=self.steps)
         curves = {f"rate × {f:g}": tuple(losses) for f, losses in sorted(found.items())}
         if 1.0 not in found:
@@ -56,6 +63,19 @@ class Rates(Experiment):
         listed = [f"{'→ ' if f == 1 else ''}{rate * f:.2g} {states[f]}" for f in sorted(states)]
         text = ", ".join(listed)
         return self._judged(setup, found, states, rate, text, curves)
+
+    def _schedule(self, setup: Setup) -> Answer | None:
+        """A fault if a scheduler takes the rate away while this batch is trained."""
+        for schedule in setup.schedules:
+            rates = rates_ahead(setup.make_copy(), schedule, 2 * self.steps)
+            if rates and max(rates[self.steps :]) < self.left * max(rates):
+                return fault(
+                    f"{type(schedule).__name__} takes the rate from {max(rates):.2g} to "
+                    f"{rates[-1]:.2g} in {len(rates)} steps",
+                    figure=rates[-1],
+                    advice="It is stepped after each batch: step it once per epoch, or slower",
+                )
+        return None
 
     def state(self, setup: Setup, losses: Sequence[float]) -> State:
         """What a rate does."""
