@@ -53,7 +53,8 @@ export function sidesOf(source, scene, drawn, headline) {
   const others = drawn.map((each) => other(source, scene, each, first));
   const inputs = SERIOUS.find((kind) => others.some((each) => each.inputs === kind)) ?? "same";
   if (INPUTS[inputs][1]) notes.push(INPUTS[inputs][1]);
-  const ofScale = scene.kind === "maps" ? scaleNote(scene) : "";
+  const hasMaps = scene.kind === "maps" && !scene.parts[0].isDifference;
+  const ofScale = hasMaps ? scaleNote(scene) : "";
   if (ofScale) notes.push(ofScale);
   return { each: [main, ...others], inputs, notes, hasScaleNote: Boolean(ofScale) };
 }

@@ -240,7 +240,7 @@ function gutter(context, film, of, up, look) {
     }
     if (!of.kernelHeight) return;
     const y = top + Math.max(of.kernelTop, of.tileHeight ? FILM_CAPTION + 64 : FILM_CAPTION);
-    write("its kernel", y, true);
+    write("kernel, if changed", y, true);
     const isRgb = kernelPalette(film) === "rgb";
     if (!isRgb) bar("signed", y + 19);
     const own = `each ${film.unit} its own ±max`;
