@@ -71,7 +71,8 @@ _TEXTS = {
     "that trains the model, created after the model was copied or its layers replaced",
     "copies": "step {step}: the optimizer holds float32 copies of the model's parameters (master "
     "weights), so gradient norms and update ratios are not known; all else is logged",
-    "no optimizer step": f"{_NO_STEP}; put optimizer.step() inside the board.step() block",
+    "no optimizer step": f"{_NO_STEP}; put optimizer.step() inside the board.step() block, or "
+    "pass the GradScaler that skipped it as scaler= to fmapboard.watch()",
     "steps last": "step {step}: an optimizer stepped on the model's parameters before the forward "
     "pass of the step; with optimizer=, pass the one that steps last; with board.step(i), put "
     "forward, backward and all optimizer steps inside the block, in this order",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -21,6 +23,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import fmapboard
+from fmapboard.health.read_runs import read_runs
+from fmapboard.health.rules import NonfiniteCheck
 from fmapboard.writers.folder import MemoryWriter
 
 STEPS = 10
@@ -233,23 +237,29 @@ def test_both_halves_of_a_gan_are_healthy(half: str, way: Way, set_to_none: bool
     assert {step: faults(one) for step, one in found.items() if faults(one)} == {}
 
 
-@pytest.mark.parametrize("fused", [False, True])
-def test_steps_that_a_grad_scaler_skips_are_healthy(fused: bool) -> None:
+@pytest.mark.parametrize(("fused", "is_marked"), [(False, False), (True, False), (False, True)])
+def test_steps_that_a_grad_scaler_skips_are_healthy(
+    fused: bool, is_marked: bool, tmp_path: Path
+) -> None:
     torch.manual_seed(0)
-    model, kept = Net(), MemoryWriter()
+    model = Net()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, fused=fused)
     scaler = torch.amp.GradScaler("cpu", init_scale=2.0**120, growth_interval=1000)
-    options = {"optimizer": optimizer, "scaler": scaler, "every": 1}
-    with fmapboard.watch(model, writer=kept, layers="*", **options):
-        for _ in range(40):
-            optimizer.zero_grad()
-            x, y = batch()
-            with torch.autocast("cpu", dtype=torch.bfloat16):
-                loss = functional.cross_entropy(model(x).float() * 1e6, y)
-            scaler.scale(loss).backward()
-            scaler.step(optimizer)
-            scaler.update()
-    found = training_facts(kept.steps)
+    options: dict[str, Any] = {"scaler": scaler, "every": 1, "activation_gradients": True}
+    if not is_marked:
+        options["optimizer"] = optimizer
+    with fmapboard.watch(model, tmp_path, layers="*", **options) as board:
+        for step in range(12):
+            with board.step(step) if is_marked else nullcontext():
+                optimizer.zero_grad()
+                x, y = batch()
+                with torch.autocast("cpu", dtype=torch.bfloat16):
+                    loss = functional.cross_entropy(model(x).float() * 1e6, y)
+                scaler.scale(loss).backward()
+                scaler.step(optimizer)
+                scaler.update()
     assert scaler.get_scale() < 2.0**119
-    assert found
-    assert {step: faults(one) for step, one in found.items() if faults(one)} == {}
+    ((record,),) = (run.records for run in read_runs(tmp_path))
+    assert record.facts
+    assert {step: faults(one) for step, one in record.facts.items() if faults(one)} == {}
+    assert NonfiniteCheck()(record) == []

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -59,7 +59,8 @@ class NonfiniteCheck(Rule):
 
     Why it hurts: the optimizer writes such a gradient into all weights, which never recover.
 
-    Silent: at steps that a ``GradScaler`` skips, which is how it finds its scale.
+    Silent: of gradients in steps without an optimizer step, such as those that a ``GradScaler``
+    skips, which is how it finds its scale.
 
     Example: ``torch.log(probabilities)`` where one of them is 0.
     """
@@ -72,6 +73,8 @@ class NonfiniteCheck(Rule):
         """See `Rule.find`."""
         record = evidence.record
         table = evidence.layers
+        if _is_spared(evidence, table.first_nonfinite):
+            table = replace(table, first_nonfinite=None)
         found = first_nonfinite(table)
         if found is None:
             return
@@ -95,6 +98,14 @@ class NonfiniteCheck(Rule):
             advice=advice,
             picture="" if found.index is None else record.picture(table.rows[found.index]),
         )
+
+
+def _is_spared(evidence: Evidence, first: FirstNonfinite | None) -> bool:
+    """True if only gradients were not finite, in a step in which no optimizer used them."""
+    if first is None or first.place != "gradients_of_maps":
+        return False
+    facts = evidence.record.facts.get(first.step)
+    return facts is not None and facts.no_gradient is None
 
 
 class FirstSeen(NamedTuple):
