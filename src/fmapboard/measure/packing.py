@@ -95,36 +95,10 @@ def pack(pending: Sequence[PendingMeasurement]) -> PackedMeasurements:
     outlines = Outlines()
     tensors = list[Tensor]()
     for measurement in pending:
-        before = len(tensors)
         numbers = measurement.statistics
-        if isinstance(numbers, PendingStatistics):
-            tensors += numbers.parts
-            numbers = numbers._replace(parts=())
-            measurement = measurement._replace(statistics=numbers)
-        outlines.parts.append(len(tensors) - before)
-        sampled = measurement.sample
-        if sampled is not None:
-            tensors.append(sampled.values)
-            sampled = sampled._replace(values=_TAKEN)
-            measurement = measurement._replace(sample=sampled)
-        drawn = measurement.drawn
-        if drawn is not None:
-            tensors.append(drawn.maps)
-            drawn = drawn._replace(maps=_TAKEN)
-            if drawn.extremes is not None:
-                tensors += drawn.extremes
-                drawn = drawn._replace(extremes=(_TAKEN, _TAKEN))
-            measurement = measurement._replace(drawn=drawn)
-        if measurement.heads is not None:
-            tensors.append(measurement.heads)
-            measurement = measurement._replace(heads=_TAKEN)
-        if measurement.tokens is not None:
-            tensors.append(measurement.tokens)
-            measurement = measurement._replace(tokens=_TAKEN)
-        if measurement.token_norms is not None:
-            tensors.append(measurement.token_norms)
-            measurement = measurement._replace(token_norms=_TAKEN)
-        outlines.measurements.append(measurement)
+        parts = numbers.parts if isinstance(numbers, PendingStatistics) else ()
+        outlines.parts.append(len(parts))
+        outlines.measurements.append(_emptied(measurement, tensors))
     small = list[Tensor]()
     alone = list[Tensor]()
     for tensor in tensors:
@@ -142,6 +116,36 @@ def pack(pending: Sequence[PendingMeasurement]) -> PackedMeasurements:
 
 _TAKEN = torch.empty(0, device="cpu")
 """Stands for a tensor that was taken out of a measurement."""
+
+
+def _emptied(measurement: PendingMeasurement, tensors: list[Tensor]) -> PendingMeasurement:
+    """A measurement without its tensors, which are appended to ``tensors`` in their order."""
+    numbers = measurement.statistics
+    if isinstance(numbers, PendingStatistics):
+        tensors += numbers.parts
+        measurement = measurement._replace(statistics=numbers._replace(parts=()))
+    sampled = measurement.sample
+    if sampled is not None:
+        tensors.append(sampled.values)
+        measurement = measurement._replace(sample=sampled._replace(values=_TAKEN))
+    drawn = measurement.drawn
+    if drawn is not None:
+        tensors.append(drawn.maps)
+        drawn = drawn._replace(maps=_TAKEN)
+        if drawn.extremes is not None:
+            tensors += drawn.extremes
+            drawn = drawn._replace(extremes=(_TAKEN, _TAKEN))
+        measurement = measurement._replace(drawn=drawn)
+    if measurement.heads is not None:
+        tensors.append(measurement.heads)
+        measurement = measurement._replace(heads=_TAKEN)
+    if measurement.tokens is not None:
+        tensors.append(measurement.tokens)
+        measurement = measurement._replace(tokens=_TAKEN)
+    if measurement.token_norms is not None:
+        tensors.append(measurement.token_norms)
+        measurement = measurement._replace(token_norms=_TAKEN)
+    return measurement
 
 
 def _filled(

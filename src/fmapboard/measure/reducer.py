@@ -231,16 +231,9 @@ class Reducer:
         counted: PendingStatistics | None = None
         extremes: Extremes | None = None
         if numbers:
-            floor = rounded(layer_call.floor, tensor.dtype)
-            if maps.is_cpu:
-                counted = statistics(maps, floor, moments=is_drawn)
-            else:
-                known = self.unsettled
-                own = None if known is None else (known, (layer_call.label, kind))
-                counted = statistics_on_device(maps, floor, moments=is_drawn, unsettled=own)
-                lo, hi = counted.parts[:2]
-                if lo.dim() == 2:
-                    extremes = lo, hi
+            counted = self._statistics(layer_call, kind, maps)
+            if not maps.is_cpu and counted.parts[0].dim() == 2:
+                extremes = counted.parts[0], counted.parts[1]
         sampled = sample(maps) if numbers and is_drawn else None
         draws = pictures and is_drawn and view.drawable
         kept = self.keep(view, self.samples, extremes) if draws else None
@@ -263,6 +256,18 @@ class Reducer:
             token_norms=norms,
             slices=slices,
         )
+
+    def _statistics(
+        self, layer_call: LayerCall, kind: TensorKind, maps: Tensor
+    ) -> PendingStatistics:
+        """The numbers of the maps of a layer call."""
+        floor = rounded(layer_call.floor, maps.dtype)
+        is_drawn = layer_call.pictures
+        if maps.is_cpu:
+            return statistics(maps, floor, moments=is_drawn)
+        known = self.unsettled
+        own = None if known is None else (known, (layer_call.label, kind))
+        return statistics_on_device(maps, floor, moments=is_drawn, unsettled=own)
 
     def _slices(self, view: MapsView) -> PendingSlices | None:
         """Copy further depth slices of the drawn samples of a volume; None of other maps."""

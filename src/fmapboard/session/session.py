@@ -106,14 +106,7 @@ class StepSession(CaptureListener):
         self._attribution = AttributionLayers(options.step_attribution, options.samples)
         also = self._attribution.also(unwrap(model))
         self._guard = Guard(warn)
-        self.registry = HookRegistry(
-            model,
-            layers,
-            also=also,
-            effective=options.effective,
-            routers=options.routers,
-            failed=self._guard.failed,
-        )
+        self.registry = _registry(model, layers, also, options, self._guard)
         self._watched = watched = self.registry.watched
         self.model = watched.model
         self._options = options
@@ -122,14 +115,8 @@ class StepSession(CaptureListener):
             warn.warn("scripted", scripted)
         self._transfer = Transfer(warn)
         self._memory = MemoryPressure(warn)
-        is_signed = palette(options.colormap).zero_centered
-        self._reducer = Reducer(
-            options.samples, options.max_channels, options.depth, Sequences.of(self.model),
-            Quantizer(options.max_tile, options.scale, is_signed), unsettled=set(), slices=_SLICES,
-        )  # fmt: skip
-        self.probe_pass = None
-        if options.probe is not None:
-            self.probe_pass = ProbePass(watched, options, self._reducer, self._guard)
+        self._reducer = _reducer(self.model, options)
+        self.probe_pass = self._probe_pass()
         self._kernels_every = options.kernels_every
         self._gradients = GradientReader(watched, self._guard, options.update_ratios)
         self._loss_scale = LossScale(scaler)
@@ -158,6 +145,12 @@ class StepSession(CaptureListener):
         if self.kept is None:
             self.kept = KeptBatches(self.model, self._guard, copies=True)
         return self.kept
+
+    def _probe_pass(self) -> ProbePass | None:
+        """Draws the images of ``probe=``; None without them."""
+        if self._options.probe is None:
+            return None
+        return ProbePass(self._watched, self._options, self._reducer, self._guard)
 
     def _collector(self) -> ActivationCollector:
         """A collector for one forward pass of a training step."""
@@ -209,30 +202,35 @@ class StepSession(CaptureListener):
             self._draw_probe(opened)
         if self._open is None:  # out of memory
             return
-        follows = passes != "evaluation"
-        runs_eager = self._options.compiled == "eager"
         self._eager_pass.was_left_out = False
-        if runs_eager and is_compile_used():
+        if self._options.compiled == "eager" and is_compile_used():
             self._hints.say("eager")
         with self._guard("arming"):
-            if follows:
-                self._gradients.arm(self._read_weights, self._gradients_complete)
-            trainable = {} if self._is_sharded or not follows else self._gradients.trainable
-            self._selection.open(passes, trainable.values())
-            if self.facts is not None:
-                self.facts.step_opens(opened.live)
-            thread = None if any_thread else threading.get_ident()
-            aside = None if runs_eager else self._run_aside
-            self.registry.arm(
-                self,
-                policy=self._selection,
-                sides=self._sides,
-                thread=thread,
-                aside=aside,
-                attention=True,
-            )
-            if follows:  # last, as nothing else needs it
-                self._gradients.read_weights_at_start(is_marked=passes != "training")
+            self._arm(opened, any_thread=any_thread)
+
+    def _arm(self, opened: OpenStep, *, any_thread: bool) -> None:
+        """Install the hooks of a logged step, as of ``open``."""
+        passes = opened.passes
+        follows = passes != "evaluation"
+        runs_eager = self._options.compiled == "eager"
+        if follows:
+            self._gradients.arm(self._read_weights, self._gradients_complete)
+        trainable = {} if self._is_sharded or not follows else self._gradients.trainable
+        self._selection.open(passes, trainable.values())
+        if self.facts is not None:
+            self.facts.step_opens(opened.live)
+        thread = None if any_thread else threading.get_ident()
+        aside = None if runs_eager else self._run_aside
+        self.registry.arm(
+            self,
+            policy=self._selection,
+            sides=self._sides,
+            thread=thread,
+            aside=aside,
+            attention=True,
+        )
+        if follows:  # last, as nothing else needs it
+            self._gradients.read_weights_at_start(is_marked=passes != "training")
 
     def close(self) -> PendingStep | None:
         """End the logged step: remove the hooks and start copying the results to the host.
@@ -446,3 +444,35 @@ class StepSession(CaptureListener):
         )
         opened.discard()  # frees memory before the copy takes some
         return sent(collected, self._transfer, self._warn, self.exchange)
+
+
+def _registry(
+    model: nn.Module,
+    layers: Layers,
+    also: dict[str, nn.Module],
+    options: Options,
+    guard: Guard,
+) -> HookRegistry:
+    """The hooks of the chosen layers, and of those that attribution is computed for."""
+    return HookRegistry(
+        model,
+        layers,
+        also=also,
+        effective=options.effective,
+        routers=options.routers,
+        failed=guard.failed,
+    )
+
+
+def _reducer(model: nn.Module, options: Options) -> Reducer:
+    """Measures the tensors of a step as the options say."""
+    is_signed = palette(options.colormap).zero_centered
+    return Reducer(
+        options.samples,
+        options.max_channels,
+        options.depth,
+        Sequences.of(model),
+        quantize=Quantizer(options.max_tile, options.scale, is_signed),
+        unsettled=set(),
+        slices=_SLICES,
+    )

@@ -156,11 +156,7 @@ class SummaryBuilder:
             data.wall_time,
             pictures=(*layers.pictures, *self._finished([*whole.pictures, *heats, *coloured])),
             histograms=tuple(self._histograms(data)),
-            scalars={
-                **self._scalars(data, layers.fractions),
-                **whole.scalars,
-                **gradient_norms,
-            },
+            scalars=self._scalars(data, layers.fractions) | whole.scalars | gradient_norms,
             # The overview last, so that it is never ahead.
             records=(
                 *layers.records,
@@ -205,10 +201,7 @@ class SummaryBuilder:
         )
         drawn += kernels.drawn
         pictures = self._finished(layer.tagged for layer in drawn)
-        by_label: defaultdict[str, list[TaggedPictures]] = defaultdict(list)
-        for tagged in pictures:
-            assert tagged.layer_call is not None  # none of them is a network input
-            by_label[tagged.layer_call.label].append(tagged)
+        by_label = _by_label(pictures)
         slices = {
             layer.tagged.layer_call.label: layer.slices
             for layer in drawn
@@ -352,8 +345,17 @@ class _OfTheNetwork(NamedTuple):
     weights: Weights
     idle: IdleStep | None
     records: Sequence[TabRecord]
-    scalars: Mapping[str, float]
+    scalars: dict[str, float]
     earlier: Mapping[int, Mapping[str, float]]
+
+
+def _by_label(pictures: Iterable[TaggedPictures]) -> dict[str, list[TaggedPictures]]:
+    """Label of a layer call -> its pictures."""
+    by_label: defaultdict[str, list[TaggedPictures]] = defaultdict(list)
+    for tagged in pictures:
+        assert tagged.layer_call is not None  # none of them is a network input
+        by_label[tagged.layer_call.label].append(tagged)
+    return by_label
 
 
 def _norms(group: str, norms: Mapping[str, float], omitted: Container[str]) -> dict[str, float]:

@@ -13,7 +13,7 @@ from fmapboard.health import effects, thresholds
 from fmapboard.health.evidence import Change, Evidence, is_weighted, stretches
 from fmapboard.health.finding import Finding, rounded
 from fmapboard.health.rule import Rule
-from fmapboard.health.table import HealthRow, call_text
+from fmapboard.health.table import HealthRow, HealthTable, call_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +62,8 @@ class FadingSignalCheck(Rule):
             healthy = thresholds.FADING.healthy
         elif 0 < spread <= self.alike:
             value = spread
-            text = f"the output varies from input to input by {rounded(spread)} of its magnitude"
             last = evidence.loses_inputs
-            if last is not None:
-                text += f", and {call_text(table, last)} is the first layer whose channels hardly "
-                text += "vary"
+            text = _alike_text(table, spread, last)
             healthy = thresholds.ALIKE_AT_START.healthy
         elif 0 < size <= self.faint:
             value = size
@@ -103,3 +100,11 @@ class FadingSignalCheck(Rule):
             if 0 < std <= self.fading * most:
                 return Change(first, last, most / std)
         return None
+
+
+def _alike_text(table: HealthTable, spread: float, lost_at: HealthRow | None) -> str:
+    """That outputs are alike, and which layer is the first that hardly varies."""
+    text = f"the output varies from input to input by {rounded(spread)} of its magnitude"
+    if lost_at is None:
+        return text
+    return f"{text}, and {call_text(table, lost_at)} is the first layer whose channels hardly vary"

@@ -192,8 +192,11 @@ def test_gradients_of_a_finite_forward_pass(norms: list[float], expected: str) -
 
 def test_a_gradient_of_activations_is_of_the_way_back() -> None:
     place = told(Nonfinite(3), "conv4", "gradients_of_maps")
-    found = only(record(told=place, facts=weights(["conv4.weight"])))
+    unused = weights(["conv4.weight"])
+    used = [replace(facts, no_gradient=()) for facts in unused]
+    found = only(record(told=place, facts=used))
     assert found.layer == "conv4"
+    assert NonfiniteCheck()(record(told=place, facts=unused)) == []  # by no optimizer
     assert found.meaning.endswith("arise on the way back, in the loss or behind this layer")
 
 
