@@ -1,10 +1,10 @@
 """Cost of a logged step of transformers: ``python benchmarks/transformer_step.py``.
 
 ViT-B/16 on 8 images of 224², GPT-2 small on 4 texts of 256 tokens, and ResNet-50 on 8 images of
-224². ``layers=`` *by hand* names the layers that are watched by default. With ``--beside SRC``,
-the package in another folder, such as ``src`` of a worktree of an older commit, is measured by hand
-too. Rows take turns; values are medians. All are CPU times on one torch thread, since a step takes
-long and other programs may run.
+224². With ``--beside SRC``, the package in another folder, such as ``src`` of a worktree of an
+older commit, is measured too, with ``layers=`` that name *by hand* the layers that are watched
+by default. With ``--rounds``, rows take turns. Values are medians. All are CPU times on one torch
+thread, since a step takes long and other programs may run.
 
 *Training thread*: what fmapboard does there in a logged step. *Worker*: from the end of the step
 until everything is on disk, while the training waits. *Watched*: bytes that the watched layers
@@ -107,86 +107,71 @@ def watched_bytes(train: Training, names: list[str] | None) -> int:
     return sum(found)
 
 
-def measure(name: str, steps: int, *, only_by_hand: bool) -> dict[str, dict[str, list[float]]]:
-    """Costs of some logged steps of a workload, in this process.
+Costs = dict[str, list[float]]
+"""Column -> its values, ms and bytes."""
 
-    Returns:
-        How the layers are chosen -> column -> its values, ms and bytes.
-    """
+
+def measure(name: str, steps: int, *, by_hand: bool) -> Costs:
+    """Costs of some logged steps of a workload, in this process."""
     names = BY_HAND[name]
     train = training(name)
-    size = watched_bytes(train, names)
-    choices: dict[str, dict[str, Any]] = {} if only_by_hand else {"default": {}}
-    if names is not None:
-        choices["by hand"] = {"layers": names}
-    elif only_by_hand:
-        choices["by hand"] = {}
-    found: dict[str, dict[str, list[float]]] = {
-        how: {"bytes": [float(size)], "held": [], "worker": []} for how in choices
-    }
+    found: Costs = {"bytes": [float(watched_bytes(train, names))], "held": [], "worker": []}
     # The stopwatch of logged steps reads the CPU time of the training thread.
     guard.time = SimpleNamespace(perf_counter=time.thread_time)  # type: ignore[assignment]
     with tempfile.TemporaryDirectory() as folder:
-        writers = {how: Noting(Path(folder) / how) for how in choices}
-        boards = {
-            how: fmapboard.watch(
-                train.model, writer=writers[how], every=1, kernels=False, name=how, **choices[how]
-            )
-            for how in choices
-        }
-        for number in range(steps + 1):  # the first stores pictures twice and allocates memory
-            for how, board in boards.items():
+        writer = Noting(Path(folder))
+        layers = names if by_hand else None
+        with fmapboard.watch(
+            train.model, writer=writer, every=1, kernels=False, layers=layers
+        ) as board:
+            for number in range(steps + 1):  # the first stores pictures twice, allocates memory
                 with board.step(number):
                     train()
                 before = cpu_seconds()
                 board.flush()
                 if number:
-                    found[how]["worker"].append((cpu_seconds() - before) * 1e3)
-                    found[how]["held"].append(writers[how].held)
-        for board in boards.values():
-            board.close()
+                    found["worker"].append((cpu_seconds() - before) * 1e3)
+                    found["held"].append(writer.held)
     return found
 
 
-def measured_apart(source: str, name: str, steps: int) -> dict[str, dict[str, list[float]]]:
+def measured_apart(source: str, name: str, steps: int) -> Costs:
     """The same in a process of its own, with the package of a folder."""
     environment = {**os.environ, "PYTHONPATH": source, "OMP_NUM_THREADS": "1"}
     command = [sys.executable, __file__, "--measure", name, "--steps", str(steps)]
     if source != OWN:
-        command.append("--only-by-hand")
+        command.append("--by-hand")
     done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
-    found: dict[str, dict[str, list[float]]] = json.loads(done.stdout.splitlines()[-1])
+    found: Costs = json.loads(done.stdout.splitlines()[-1])
     return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=1, help="logged steps of a row in a round")
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--steps", type=int, default=3, help="logged steps of a row in a round")
     parser.add_argument("--beside", metavar="SRC", help="the folder of another fmapboard package")
     parser.add_argument("--only", default="", help="workloads whose name contains this text")
     parser.add_argument("--measure", help=argparse.SUPPRESS)  # what a process does
-    parser.add_argument("--only-by-hand", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--by-hand", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure:
-        columns = measure(options.measure, options.steps, only_by_hand=options.only_by_hand)
-        print(json.dumps(columns))
+        print(json.dumps(measure(options.measure, options.steps, by_hand=options.by_hand)))
         return
-    sources = {"": OWN}
+    sources = {"default": OWN}
     if options.beside:
-        sources[", beside"] = str(Path(options.beside).resolve())
-    found: dict[tuple[str, str], dict[str, list[float]]] = {}
+        sources["by hand, beside"] = str(Path(options.beside).resolve())
+    found: dict[tuple[str, str], Costs] = {}
     for _ in range(options.rounds):
         for name in filter(lambda name: options.only in name, BY_HAND):
-            for where, source in sources.items():
-                for how, columns in measured_apart(source, name, options.steps).items():
-                    row = found.setdefault((name, how + where), {})
-                    for column, values in columns.items():
-                        row.setdefault(column, []).extend(values)
+            for how, source in sources.items():
+                row = found.setdefault((name, how), {})
+                for column, values in measured_apart(source, name, options.steps).items():
+                    row.setdefault(column, []).extend(values)
     report(found)
 
 
-def report(found: Mapping[tuple[str, str], Mapping[str, list[float]]]) -> None:
+def report(found: Mapping[tuple[str, str], Costs]) -> None:
     """Print the table."""
     table = Table(title="CPU time of a logged step")
     for column in ("", "layers", "watched", "training thread", "ratio", "worker", "ratio"):

@@ -336,7 +336,8 @@ def statistics(
         parts = _read_across(planes)
         planes = planes.permute(2, 1, 0)  # [S, C, N]
     elif planes.stride(1) == 1 < planes.stride(2):
-        planes = planes.transpose(0, 1).flatten(1).unsqueeze(0)  # [1, C, N*S]
+        by_memory = (1, 2, 0) if planes.stride(0) < planes.stride(2) else (1, 0, 2)
+        planes = planes.permute(by_memory).flatten(1).unsqueeze(0)  # [1, C, N*S]
         parts = _read_tokens(planes)
     else:
         parts = _read(planes)
