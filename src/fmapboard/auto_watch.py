@@ -16,13 +16,14 @@ from torch.optim.optimizer import Optimizer
 from fmapboard.capture.guard import Guard
 from fmapboard.errors import FmapboardError, WarnOnce
 from fmapboard.gradients.optimizer_hook import StepHook
-from fmapboard.gradients.optimizers import parameters_of
+from fmapboard.gradients.optimizers import COPY, parameters_of
 from fmapboard.interrupts import WeakTable
 from fmapboard.logger import FeatureMapLogger, is_watched, watch
 from fmapboard.model.distributed import is_sharded, world_size
 from fmapboard.model.layers import unwrap
 from fmapboard.model.living import living
 from fmapboard.module_owners import LivingModules, held, inside
+from fmapboard.printing import note
 from fmapboard.schedule import Every, StepCounter
 
 MOST_MODELS = 16
@@ -190,7 +191,7 @@ class AutoWatch:
 
     def created(self, optimizer: Optimizer) -> None:
         """Called in the constructor of an optimizer, and when its state is loaded."""
-        if os.getpid() == self._process:
+        if os.getpid() == self._process and not hasattr(optimizer, COPY):
             self._optimizers.add(optimizer, self._after_step)
 
     def close(self) -> None:
@@ -250,6 +251,7 @@ class AutoWatch:
         trained.is_done = True
         watched.restarts += 1
         count = watched.restarts
+        self.options["rehearse"] = False  # it was at the beginning
         if count <= _RESTARTS or count & (count - 1) == 0:
             board = self._logger(model, watched.steps.next + 1, watched.name, trained)
             watched.board = weakref.ref(board)
@@ -332,6 +334,7 @@ class AutoWatch:
             name=name,
             **self.options,
         )
+        board.show = note  # the output is the script's own
         board.count(optimizer, trained.hook)
         trained.hook.drop(_FINDER)
         return board

@@ -159,6 +159,10 @@ def _nothing() -> None:
     """In place of a reference."""
 
 
+def _print(text: str) -> None:
+    console().print(text, soft_wrap=True)
+
+
 class RunSoFar:
     """Reports the run that a logger logs, and tries out what takes its fault away.
 
@@ -166,12 +170,16 @@ class RunSoFar:
         run: the run.
         scaler: the GradScaler of the training; None for none.
         seconds: how long ``prove`` may take; 0 if it was not asked for.
+
+    Attributes:
+        show: called with the text of a rehearsal in a logged step.
     """
 
     def __init__(self, run: Run, scaler: Any, seconds: float) -> None:
         self._run = run
         self._scaler = scaler
         self._prove_seconds = seconds
+        self.show: Callable[[str], object] = _print
         self._trained: tuple[Callable[[], Any], Callable[[], Any] | None] = (_nothing, None)
 
     def prove(self) -> Verdict | None:
@@ -320,7 +328,7 @@ class RunSoFar:
                 raise_interrupt(error)
                 self._run.warn.warn("rehearse", f"the training was not rehearsed: {error}")
             else:
-                console().print(str(found), soft_wrap=True)
+                self.show(str(found))
             if not is_kept_for_proofs:
                 session.kept = None
             return True
@@ -375,8 +383,7 @@ class FeatureMapLogger(RunSoFar):
         pipeline = Pipeline(open_writer() if writes else MemoryWriter(), options, warn)
         run = Run(steps, session, pipeline, warn, writes)
         super().__init__(run, scaler, options.prove_seconds)
-        held = None if optimizer is None else weakref.ref(optimizer)
-        self._trained = weakref.ref(given), held
+        self._trained = weakref.ref(given), None
         if options.rehearse and writes:
             self._rehearse_later()
         self.end = End(self._run)
@@ -468,6 +475,7 @@ class FeatureMapLogger(RunSoFar):
 
     def count(self, optimizer: Optimizer, hook: StepHook) -> None:
         """Count an optimizer's steps from now on, instead of another one's; see ``End.count``."""
+        self._trained = self._trained[0], weakref.ref(optimizer)
         self.end.count(optimizer, hook, self._after_step)
 
     def _after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:

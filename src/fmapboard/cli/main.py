@@ -61,7 +61,7 @@ def demo(**options: Any) -> None:
 )
 @options_of("Watching", "log_dir", "every", "layers", "samples")
 @options_of("Watching", "max_channels", "max_tile", "colormap", "scale")
-@options_of("Watching", "activation_gradients", "attribution", "reduce_statistics")
+@options_of("Watching", "activation_gradients", "attribution", "reduce_statistics", "rehearse")
 @click.option(
     "-m", "is_module", is_flag=True, help="SCRIPT is the name of a module, as in python -m."
 )

@@ -15,6 +15,8 @@ from fmapboard.interrupts import WeakTable
 from fmapboard.model.living import living
 
 _HOOKS = "_optimizer_step_post_hooks"
+COPY = "_is_copy_by_fmapboard"
+"""Attribute of an optimizer that trains a copy of a network."""
 _BY_HAND = "or omit optimizer= and mark each step: with board.step(i):"
 
 

@@ -15,7 +15,7 @@ from fmapboard.capture.side_pass import copied_values
 from fmapboard.capture.twin import NoTwin, Twin
 from fmapboard.errors import ConfigurationError, first_line
 from fmapboard.gradients.loss_scale import check_scaler
-from fmapboard.gradients.optimizers import unwrapped
+from fmapboard.gradients.optimizers import COPY, unwrapped
 from fmapboard.interrupts import raise_interrupt
 from fmapboard.model.distributed import are_flattened, is_sharded
 from fmapboard.rehearsal.own_functions import OwnFunctions
@@ -190,7 +190,7 @@ def _copied_optimizer(optimizer: Optimizer, twin: Twin) -> Optimizer:
         NoTwin: it cannot be copied.
     """
     kind = type(optimizer)
-    state: dict[str, Any] = {}
+    state: dict[str, Any] = {COPY: True}
     for name, value in vars(optimizer).items():
         if "_hooks" in name or name == "step":  # which schedulers put in place of the method
             continue

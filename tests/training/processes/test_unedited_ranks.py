@@ -33,11 +33,14 @@ def ranks(*command: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.sweep
-def test_both_ranks_train_as_without_it_and_the_first_one_logs(tmp_path: Path) -> None:
+def test_both_ranks_train_as_without_it_and_the_first_one_logs_and_rehearses(
+    tmp_path: Path,
+) -> None:
     run = str(tmp_path / "run")
     plain = ranks()
-    watched = ranks("-m", "fmapboard", "run", "--every", "2", "--logdir", run)
+    watched = ranks("-m", "fmapboard", "run", "--rehearse", "--every", "2", "--logdir", run)
     assert [output for output, _ in watched] == [output for output, _ in plain]
     assert "fmapboard: watching Sequential, trained by SGD: 1 layers" in watched[0][1]
     assert f"not known: {run} (2 layers × 3 steps, the last one 4)" in watched[0][1]
+    assert watched[0][1].count("Do images mix?") == 1
     assert "fmapboard" not in watched[1][1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -45,6 +46,20 @@ if __name__ == "__main__":
     process = context.Process(target=child, args=(queue,))
     process.start()
     print(queue.get())
+"""
+TRAINING = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+layers = nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 4), nn.Softmax(dim=0)
+network = nn.Sequential(*layers)
+optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+for _ in range(3):
+    images, labels = torch.rand(16, 1, 8, 8), torch.arange(16) % 4
+    optimizer.zero_grad()
+    nn.functional.cross_entropy(network(images), labels).backward()
+    optimizer.step()
+print(*(parameter.double().sum().item() for parameter in network.parameters()), torch.rand(1))
 """
 
 
@@ -119,6 +134,22 @@ def test_warnings_of_fmapboard_stay_out_of_the_scripts_log(tmp_path: Path) -> No
     )  # fmt: skip
     assert done.stdout == "WARNING:root:its own\n"
     assert done.stderr.splitlines()[0] == "fmapboard: ours"
+
+
+def test_a_rehearsal_names_the_fault_and_leaves_the_script_as_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "train.py").write_text(TRAINING)
+    done = subprocess.run(
+        [sys.executable, "-m", "fmapboard", "run", "--rehearse", "train.py"],
+        capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False,
+    )  # fmt: skip
+    runpy.run_path(str(tmp_path / "train.py"))
+    assert (done.returncode, done.stdout) == (0, capsys.readouterr().out)
+    fault = "fault: exchanging one image changes the outputs of others, first in 4 (Softmax)"
+    assert done.stderr.count(fault) == 1
+    assert done.stderr.count("fmapboard: ") == 1  # the model, and no optimizer of a copy
+    assert "fmapboard: watching Sequential, trained by SGD" in done.stderr
 
 
 def test_two_tools_may_wait_for_one_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

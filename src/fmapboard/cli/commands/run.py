@@ -45,6 +45,7 @@ class Watching:
         activation_gradients: Also log the gradients of the layers' outputs.
         attribution: Also draw where activations lower the loss.
         reduce_statistics: Compute channel statistics over the batches of all ranks.
+        rehearse: At the second optimizer step, try the training on copies and print the result.
         colormap: Colors of the pictures.
         scale: The range from black to white: of each channel, or of the whole layer.
     """
@@ -58,6 +59,7 @@ class Watching:
     activation_gradients: bool = False
     attribution: bool = False
     reduce_statistics: bool = False
+    rehearse: bool = False
     colormap: str = "grey"
     scale: str = "channel"
 
