@@ -136,8 +136,8 @@ class FirstLoss(Experiment):
             return fault(
                 f"{text}; with smaller weights in the last layer it is {rescaled:.3g}",
                 figure=first,
-                advice="Initialize the last layer, and an embedding that shares its weights, with "
-                "a standard deviation near 0.02",
+                advice="Scale the inputs; initialize the last layer, and an embedding that shares "
+                "its weights, with a standard deviation near 0.02",
             )
         losses = setup.trained(1.0, 20, seconds=setup.remaining() / 4).losses
         if first < self.outright * guess and lowest(losses) < self.falls * losses[0]:
