@@ -231,7 +231,8 @@ class Reducer:
         counted: PendingStatistics | None = None
         extremes: Extremes | None = None
         if numbers:
-            counted = self._statistics(layer_call, kind, maps)
+            floor = rounded(layer_call.floor, tensor.dtype)  # maps may be wider
+            counted = self._statistics(layer_call, kind, maps, floor)
             if not maps.is_cpu and counted.parts[0].dim() == 2:
                 extremes = counted.parts[0], counted.parts[1]
         sampled = sample(maps) if numbers and is_drawn else None
@@ -258,10 +259,9 @@ class Reducer:
         )
 
     def _statistics(
-        self, layer_call: LayerCall, kind: TensorKind, maps: Tensor
+        self, layer_call: LayerCall, kind: TensorKind, maps: Tensor, floor: float | None
     ) -> PendingStatistics:
         """The numbers of the maps of a layer call."""
-        floor = rounded(layer_call.floor, maps.dtype)
         is_drawn = layer_call.pictures
         if maps.is_cpu:
             return statistics(maps, floor, moments=is_drawn)
