@@ -6,14 +6,13 @@ import importlib
 import os
 import shutil
 import signal
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 import warm_python
-from installed_commands import BIN, environment
+from installed_commands import environment
 from local_servers import wait_for
 from PIL import Image
 from run_reader import read, tags_of
@@ -290,13 +289,17 @@ def test_on_a_terminal_the_progress_bar_goes_to_stderr_and_tables_go_to_stdout(
     folder: Path,
 ) -> None:
     ours, theirs = os.openpty()
-    job = subprocess.Popen(
-        [BIN / "visualize", "photos", "--layers", "conv1", "--logdir", "run"],
-        stdout=subprocess.PIPE, stderr=theirs, text=True,
-        env=environment(TERM="xterm"),
-    )  # fmt: skip
-    os.close(theirs)
-    out, _ = job.communicate(timeout=120)
+    program = (
+        "import os; os.dup2(os.open('printed', os.O_CREAT | os.O_WRONLY), 1);"
+        "from fmapboard.cli.main import run_visualize; run_visualize()"
+    )
+    arguments = ("photos", "--layers", "conv1", "--logdir", "run")
+    with os.fdopen(theirs, "wb") as terminal:
+        job = warm_python.WarmPython(
+            program, *arguments, env=environment(TERM="xterm"), output=terminal
+        )
+    status = job.wait(120)
+    out = Path("printed").read_text("utf-8")
     shown = b""
     while True:
         try:
@@ -307,7 +310,7 @@ def test_on_a_terminal_the_progress_bar_goes_to_stderr_and_tables_go_to_stdout(
             break
         shown += part
     os.close(ours)
-    assert job.returncode == 0
+    assert status == 0
     assert b"visualizing" in shown
     assert b"6/6" in shown
     assert "conv1" in out
