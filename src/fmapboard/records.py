@@ -376,11 +376,19 @@ class HeadNumbers:
             for one key, 1 for all alike. NaN if each query sees one key only.
         logit: Largest logit of a key that is not masked.
         first: Mean share of the first key in the same rows as ``entropy``.
+        next_key: Smallest weight in these rows of the key behind the query's own, where that is no
+            padding. NaN unless the keys are the tokens of a text and the queries too.
+        padding: Mean weight of padding for the other queries; NaN likewise, and without padding.
+        off_one: If the softmax was taken over another axis than the keys, how far the sum of a row
+            is from 1 at most; ``logit`` is NaN then. NaN otherwise.
     """
 
     entropy: Floats
     logit: Floats
     first: Floats
+    next_key: Floats
+    padding: Floats
+    off_one: Floats
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,6 +165,9 @@ OTHER = {
         [replace(layer(0), channels=4, unit="head", activation=None)],
         scalars={"attention_logit/conv0/highest_head": [4.0**step for step in range(LAST)]},
     ),
+    "missing_causal_mask": record(facts=[replace(STEPPED, next_key={"conv0": 0.1})] * LAST),
+    "attended_padding": record(facts=[replace(STEPPED, padding={"conv0": 0.1})] * LAST),
+    "softmax_over_queries": record(facts=[replace(STEPPED, off_one={"conv0": 0.5})] * LAST),
     "zero_weights": record(first={"conv1": CONSTANT, "conv2": CONSTANT}),
     "batchnorm_few_values": record(
         [layer(0), NORM, *(layer(i) for i in range(2, 6))],

@@ -28,7 +28,9 @@ from fmapboard.measure.head_rows import (
     Logits,
     Products,
     read_heads,
+    wide,
 )
+from fmapboard.measure.seen_keys import padding_of
 from fmapboard.model.distributed import is_dtensor
 from fmapboard.model.tensors import is_observable, tensors
 from fmapboard.records import LayerPart
@@ -85,23 +87,56 @@ class AttentionCall:
     Args:
         given: one of its tensors.
         logits: returns its logits.
+        over_keys: False if they are logarithms of weights that a softmax over another axis made.
 
     Attributes:
         device: of the tensors.
         nbytes: how many bytes are read.
+        texts: of the network.
     """
 
-    def __init__(self, given: Tensor, logits: Callable[[], Logits]) -> None:
+    def __init__(
+        self, given: Tensor, logits: Callable[[], Logits], *, over_keys: bool = True
+    ) -> None:
         self.device = given.device
         self.nbytes = given.nbytes
+        self.texts: Texts | None = None
         self._logits = logits
+        self._over_keys = over_keys
         self._read: HeadRows | None = None
 
     def read(self) -> HeadRows:
         """What is read of it, computed once; call it inside ``isolation.aside``."""
         if self._read is None:
-            self._read = read_heads(self._logits())
+            logits = self._logits()
+            padding = None if self.texts is None else self.texts.padding(logits.shape)
+            self._read = read_heads(logits, padding, over_keys=self._over_keys)
         return self._read
+
+
+class Texts:
+    """The texts that the network receives.
+
+    Args:
+        ids: number of tokens -> whole numbers [N, T]; see ``texts.ids_by_length``.
+    """
+
+    def __init__(self, ids: Mapping[int, Tensor]) -> None:
+        self._ids = ids
+        self._padding: dict[int, Tensor] = {}
+
+    def padding(self, shape: tuple[int, ...]) -> Tensor | None:
+        """Which tokens are padding, bool [N, T]; None if logits [n, W, H, T, K] are of no text.
+
+        Call it inside ``isolation.aside``.
+        """
+        images, _, _, queries, keys = shape
+        ids = self._ids.get(keys)
+        if ids is None or queries != keys or len(ids) < images:
+            return None
+        if keys not in self._padding:
+            self._padding[keys] = padding_of(ids)
+        return self._padding[keys]
 
 
 class AttentionRows(NamedTuple):
@@ -133,7 +168,7 @@ class ReadRows(NamedTuple):
 
     Attributes:
         values: [n, H, K].
-        numbers: [3, H], see ``HeadRows``; None with rows of the largest logit.
+        numbers: [6, H], see ``HeadRows``; None with rows of the largest logit.
         note: which rows they are, for the description.
     """
 
@@ -189,19 +224,29 @@ def _of_products(
 def _of_softmax(
     expected: Shape, input: Tensor, dim: int | None = None, *_: Any, **__: Any
 ) -> AttentionCall | None:
-    """A softmax of an eager attention; None for any other softmax, or if it cannot be read."""
+    """A softmax of an eager attention; None for any other softmax, or if it cannot be read.
+
+    Over the queries or the heads it is one too, with as many queries as keys and as many heads as
+    the module has.
+    """
     axes = input.dim()
-    if axes not in (4, 5) or dim not in (-1, axes - 1) or not _is_readable(input):
+    if axes not in (4, 5) or dim is None or not _is_readable(input):
         return None
+    axis = dim if dim < 0 else dim - axes
     heads, queries, keys = input.shape[-3:]
     if heads != expected.heads and (expected.heads or queries != keys):
+        return None
+    over_keys = axis == -1
+    is_square = queries == keys and heads == expected.heads
+    if not over_keys and not (is_square and axis in (-2, -3)):
         return None
 
     def logits() -> Logits:
         values = _by_image(input, expected.batch)
-        return Given(values[: _images(values[0, ..., 0].numel())])
+        values = values[: _images(values[0, ..., 0].numel())]
+        return Given(values if over_keys else wide(values).log_softmax(axis))
 
-    return AttentionCall(input, logits)
+    return AttentionCall(input, logits, over_keys=over_keys)
 
 
 def _of_flat_softmax(expected: Shape, input: Tensor, *_: Any, **__: Any) -> AttentionCall | None:
@@ -285,6 +330,7 @@ class AttentionMode(TorchFunctionMode):
     Args:
         layers: the attention modules.
         batch: how many images the network received; 0 if that is not known.
+        texts: that it received.
         runs: called as if the rows were outputs of layers: with a name, ``"output"``, what stands
             for the module, and ``AttentionRows``.
         failed: called with a name and an error, which does not reach the pass.
@@ -297,12 +343,14 @@ class AttentionMode(TorchFunctionMode):
         self,
         layers: Mapping[nn.Module, AttentionLayer],
         batch: int,
+        texts: Texts,
         runs: Callable[[str, Literal["output"], nn.Module, AttentionRows], None],
         failed: Callable[[str, Exception], None],
     ) -> None:
         super().__init__()
         self.layers = layers
         self._batch = batch
+        self._texts = texts
         self._runs = runs
         self._failed = failed
 
@@ -375,6 +423,7 @@ class AttentionMode(TorchFunctionMode):
             name, heads, rows = inside[0]
             call = reader(shape or Shape(self._batch, heads), *args, **kwargs)
             if call is not None:
+                call.texts = self._texts
                 self._runs(name + ROWS, "output", rows, AttentionRows(call, is_peak=False))
                 self._runs(name + PEAK_ROWS, "output", rows, AttentionRows(call, is_peak=True))
         except Exception as error:

@@ -20,6 +20,7 @@ from fmapboard.capture.attention import (
     Attention,
     AttentionLayer,
     AttentionMode,
+    Texts,
     batch_size,
     obstacle,
     stand_in,
@@ -41,6 +42,7 @@ from fmapboard.capture.module_calls import (
     is_replica,
 )
 from fmapboard.capture.taps import TAP, Tap, TapChoice, receive_taps, stop_receiving, tap_label
+from fmapboard.capture.texts import ids_by_length
 from fmapboard.capture.twin import NoTwin, Twin
 from fmapboard.errors import log
 from fmapboard.interrupts import raise_interrupt, restoring
@@ -679,7 +681,8 @@ class PassRecorder:
         why = "" if is_own else obstacle(call.module)
         runs = partial(self._layer_runs, call)
         received = (call.args, call.kwargs)
-        mode = AttentionMode(layers, batch_size(received), runs, self._report)
+        texts = Texts(ids_by_length(*received))
+        mode = AttentionMode(layers, batch_size(received), texts, runs, self._report)
         if why:
             self.calls.attention_is_unseen(next(iter(layers.values())).name, why)
         elif not is_own and self.aside is not None and is_compile_used():

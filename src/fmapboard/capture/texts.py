@@ -37,24 +37,35 @@ class PendingTexts(NamedTuple):
 def drawn_texts(args: Any, kwargs: Mapping[str, Any], most: int | None) -> list[PendingTexts]:
     """Copies of the ids of the first texts that a network receives, one entry per length.
 
-    Ids are whole numbers [N, T]. Arguments called ``input_ids`` come first, and those called a
-    mask, types, positions or labels are none.
-
     Args:
         args: what the network was called with.
         kwargs: likewise.
         most: how many texts to copy; None copies all.
     """
+    found = []
+    for ids in ids_by_length(args, kwargs).values():
+        with aside(ids.device.type):
+            found.append(PendingTexts(ids[:most].detach().clone()))
+    return found
+
+
+def ids_by_length(args: Any, kwargs: Mapping[str, Any]) -> dict[int, Tensor]:
+    """Number of tokens per text -> the first ids [N, T] of that length that a network receives.
+
+    Ids are whole numbers. Arguments called ``input_ids`` come first, and those called a mask,
+    types, positions or labels are none.
+
+    Args:
+        args: what the network was called with.
+        kwargs: likewise.
+    """
     named = [(name, tensor) for name, tensor in _named(args, kwargs) if _may_be_ids(tensor)]
     named = [(name, tensor) for name, tensor in named if not any(no in name for no in _NO_IDS)]
     named.sort(key=lambda entry: not entry[0].endswith(_IDS))
-    found: dict[int, PendingTexts] = {}
+    found: dict[int, Tensor] = {}
     for _, ids in named:
-        length = ids.shape[1]
-        if length not in found:
-            with aside(ids.device.type):
-                found[length] = PendingTexts(ids[:most].detach().clone())
-    return list(found.values())
+        found.setdefault(ids.shape[1], ids)
+    return found
 
 
 def _named(args: Any, kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Tensor]]:

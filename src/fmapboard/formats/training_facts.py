@@ -223,6 +223,7 @@ class OutputFacts:
         factor: what that mean was multiplied by before ``backward``, such as the number of rows
             for a sum; without the factor of a GradScaler. None if it is not known.
         accuracy: share of these rows whose prediction is the label; None if it is not known.
+        is_next_token: the label of each token of a text that the network receives is the next one.
         labels: (label, number of rows) of hard labels, the `MAX_NAMES` most frequent; None if they
             were not read.
         classes: size of the class axis; None if it is not known.
@@ -260,6 +261,7 @@ class OutputFacts:
     is_pulled_apart: bool = False
     away: float = 0.0
     factor: float | None = None
+    is_next_token: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,6 +316,13 @@ class TrainingFacts:
         no_loss: name of an output -> why no loss was read of it, one of `NoLoss`; later versions
             may store others. Without outputs of which it was read or given.
         estimated_updates: parameters whose update ratio is an estimate.
+        next_key: rows of attention of self-attention over a text -> the smallest weight of the key
+            behind the query's own, of the head in which it is largest; empty unless an output's
+            labels are the next tokens.
+        padding: rows of attention in which padding has weight -> its mean weight for the other
+            tokens, of the head in which it is largest.
+        off_one: rows of attention whose softmax is not over the keys -> how far the sum of a row is
+            from 1 at most.
         left_out: name of a field -> how many entries of it were not stored.
     """
 
@@ -344,6 +353,9 @@ class TrainingFacts:
     changed_outside: Mapping[str, float] = field(default_factory=dict)
     clamped: Mapping[str, float] = field(default_factory=dict)
     weights_left: float | None = None
+    next_key: Mapping[str, float] = field(default_factory=dict)
+    padding: Mapping[str, float] = field(default_factory=dict)
+    off_one: Mapping[str, float] = field(default_factory=dict)
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     def count(self, name: str) -> int:
@@ -363,6 +375,7 @@ _OPTIONAL = (
         "clamped",
         "weights_left",
     ),
+    *("next_key", "padding", "off_one"),
     "left_out",
 )
 """Fields that are not stored if they are empty."""

@@ -171,6 +171,7 @@ class OutputReader:
         candidates = certain or found
         _, rows, reading = candidates[0]
         facts = _with_reading(facts, rows, reading, step.dtypes.output)
+        facts = replace(facts, is_next_token=_is_next_token(output.tokens, reading))
         images = _hard_images(output, rows, reading)
         return ReadOutput(facts, images, no_loss)
 
@@ -313,6 +314,24 @@ def _with_reading(
         is_change = labels[1:] != labels[:-1]
         facts = replace(facts, label_changes=int(is_change.sum()))
     return facts
+
+
+def _is_next_token(tokens: torch.Tensor | None, found: Reading) -> bool:
+    """See ``OutputFacts``.
+
+    Args:
+        tokens: as in ``PendingOutput``.
+        found: what was read of the rows.
+    """
+    if tokens is None or found.labels is None:
+        return False
+    every = _row_step(tokens.shape[1])
+    own, following = tokens.numpy()[:, ::every][:, found.rows]
+    is_inside = following >= 0
+    labels = found.labels[is_inside]
+    if len(labels) < LEAST_ROWS or (labels == own[is_inside]).all():
+        return False
+    return bool((labels == following[is_inside]).all())
 
 
 def _factor(shape: tuple[int, ...], rows: Array, found: Reading) -> float | None:

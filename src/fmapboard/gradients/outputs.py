@@ -8,6 +8,7 @@ negative logarithm of the probability of the label.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ from fmapboard.arithmetic import ceil_div
 from fmapboard.capture.collector import ActivationCollector
 from fmapboard.capture.inputs import image_batch
 from fmapboard.capture.isolation import aside
+from fmapboard.capture.texts import ids_by_length
 from fmapboard.formats.training_facts import MAX_OUTPUTS, OUTSIDE
 from fmapboard.model.distributed import is_dtensor
 from fmapboard.model.tensors import is_observable, named_tensors, tensors
@@ -52,6 +54,8 @@ class PendingOutput:
         hardest: [k], positions in ``values`` of the images with the highest loss; or None.
         images: [k, C, H, W], these images, subsampled.
         passes: number of backward passes that have reached the output.
+        tokens: [2, R], if each row over the last axis belongs to a token that the network receives:
+            these tokens, and those that follow, -1 behind a text; None otherwise.
     """
 
     name: str
@@ -62,6 +66,7 @@ class PendingOutput:
     hardest: Tensor | None = None
     images: Tensor | None = None
     passes: int = 0
+    tokens: Tensor | None = None
 
 
 def strides(shape: tuple[int, ...], itemsize: int, nbytes: int) -> tuple[int, ...] | None:
@@ -135,6 +140,7 @@ class OutputRecorder:
             self._before = {tensor.grad_fn for tensor in tensors(received)}
         self._found = dict[tuple[int, int], PendingOutput]()  # by node and number of its output
         self._images = _batch_of(collected, received)
+        self._texts = ids_by_length(*received) if received is not None else {}
 
     def returned(self, output: Any, part: str = "") -> None:
         """Called when the model or, while it is not called itself, a part of it has returned."""
@@ -174,7 +180,8 @@ class OutputRecorder:
         key = _number(tensor.grad_fn), tensor.output_nr
         with aside(tensor.device.type):
             values = tensor.detach()[window].clone()
-        self._found[key] = PendingOutput(name, tuple(tensor.shape), steps, values)
+            tokens = _tokens_of(tensor, self._texts, steps[:1])
+        self._found[key] = PendingOutput(name, tuple(tensor.shape), steps, values, tokens=tokens)
 
         def reduce(gradient: Tensor) -> Tensor:
             return gradient[window]
@@ -228,6 +235,7 @@ class OutputRecorder:
         """
         found = list(self._found.values())
         self._images = None
+        self._texts = {}
         self._found = {}
         if len(found) == 1:
             found = [replace(found[0], name="")]
@@ -254,6 +262,28 @@ def _batch_of(collected: ActivationCollector, received: Any) -> _Batch | None:
     if images is None or images.is_inference() or is_dtensor(images):
         return None
     return _Batch(images, images._version)
+
+
+def _tokens_of(
+    output: Tensor, texts: Mapping[int, Tensor], steps: tuple[int, ...]
+) -> Tensor | None:
+    """See ``PendingOutput.tokens``.
+
+    Args:
+        output: [N, T, C], or [N * T, C].
+        texts: T -> ids [N, T].
+        steps: step along the first axis of the output.
+    """
+    for length, ids in texts.items():
+        if output.shape[:-1] not in ((len(ids), length), (len(ids) * length,)):
+            continue
+        following = ids.roll(-1, 1)
+        following[:, -1] = -1
+        pairs = torch.stack([ids, following])  # [2, N, T]
+        if output.dim() == 2:
+            pairs = pairs.flatten(1)
+        return pairs[:, :: steps[0]].flatten(1)  # [2, R]
+    return None
 
 
 def _losses_by_sign(values: Tensor, gradient: Tensor) -> Tensor:

@@ -277,6 +277,12 @@ ONE_HOT_HEAD = Threshold(
     healthy="0.12 or more",
     faulty="0.002 to 0.03",
 )
+SEEN = Threshold(
+    1e-6, "weight of a key", "that of a masked key is 0: exp(-1e4), or less, in float32"
+)
+SUM_OFF_ONE = Threshold(
+    0.01, "sum of a row of attention minus 1", "a softmax over the keys differs by rounding"
+)
 SOFTMAX_RANGE = Threshold(
     104.0,
     "logit",

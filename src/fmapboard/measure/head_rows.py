@@ -16,6 +16,7 @@ from torch import Tensor
 
 from fmapboard.arithmetic import ceil_div
 from fmapboard.measure.device import HALVES
+from fmapboard.measure.seen_keys import next_weight, padding_weight
 
 MOST_HELD = 2**25
 """How many values of queries and keys are read in float32; 128 MiB."""
@@ -40,8 +41,7 @@ class HeadRows(NamedTuple):
     Attributes:
         rows: [n, H, K], the row of the first token; of the last one in causal attention.
         peak_rows: [n, H, K], per head the row with the largest logit.
-        numbers: [3, H], per head: the mean of the rows' entropy, relative to that of a uniform row,
-            NaN if no row has two keys; the largest logit; and the mean share of the first key.
+        numbers: [6, H], the fields of ``records.HeadNumbers``.
         windows: W, of which the rows are those of the first one, and of the one with the largest
             logit.
     """
@@ -149,8 +149,17 @@ def wide(tensor: Tensor) -> Tensor:
     return tensor.float() if tensor.dtype in HALVES else tensor
 
 
-def read_heads(logits: Logits) -> HeadRows:
-    """Read the rows and numbers of one call; call it inside ``isolation.aside``."""
+def read_heads(
+    logits: Logits, padding: Tensor | None = None, *, over_keys: bool = True
+) -> HeadRows:
+    """Read the rows and numbers of one call; call it inside ``isolation.aside``.
+
+    Args:
+        logits: of the call.
+        padding: which tokens are padding, bool [N, T]; None if the keys are not the tokens of a
+            text, or not the queries too.
+        over_keys: False for logarithms of weights, whose softmax was taken over another axis.
+    """
     images, windows, heads, queries, keys = logits.shape
     most = _CACHED_LOGITS if logits.is_cpu else _MOST_LOGITS
     at_once = max(1, most // (windows * heads * queries * keys))
@@ -159,10 +168,26 @@ def read_heads(logits: Logits) -> HeadRows:
     seen = (ends > _MASKED).sum(dim=(0, 1, 3))
     is_causal = seen[-1] > seen[0]
     rows = torch.where(is_causal, ends[..., -1, :], ends[..., 0, :])  # [n, H, K]
-    attention = _softmax(sampled)
-    first_share = attention[..., 0].mean(dim=(0, 1, 3))
-    numbers = torch.stack([_entropy(sampled, attention), largest.amax(0), first_share])
-    return HeadRows(_softmax(rows), _softmax(peak_rows), numbers.float(), windows)
+    shares = _softmax(sampled)
+    attention = shares if over_keys else sampled.exp()
+    unknown = torch.full_like(largest[0], math.nan)
+    next_key = of_padding = off_one = unknown
+    if not over_keys:
+        off_one = (attention.sum(-1) - 1).abs().amax(dim=(0, 1, 3))
+    elif padding is not None and windows == 1:
+        step = ceil_div(queries, _SAMPLED)
+        next_key = next_weight(attention[:, 0], step, padding[:images])
+        of_padding = padding_weight(attention[:, 0], step, padding[:images])
+    numbers = [
+        _entropy(sampled, shares),
+        largest.amax(0) if over_keys else unknown,
+        attention[..., 0].mean(dim=(0, 1, 3)),
+        next_key,
+        of_padding,
+        off_one,
+    ]
+    weights = _softmax if over_keys else torch.exp
+    return HeadRows(weights(rows), weights(peak_rows), torch.stack(numbers).float(), windows)
 
 
 class _Part(NamedTuple):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
 from fmapboard.formats import tags
+from fmapboard.formats.training_facts import TrainingFacts
+from fmapboard.health import thresholds
 from fmapboard.records import Floats, HeadNumbers, LayerMeasurement
 
 
@@ -30,10 +34,40 @@ def head_scalars(measured: Iterable[LayerMeasurement]) -> dict[str, float]:
             (tags.ATTENTION_LOGIT, heads.logit),
             (tags.ATTENTION_FIRST, heads.first),
         ):
+            if np.isnan(values).all():
+                continue
             tag = tags.of(group, label)
             scalars[tag] = float(values.mean())
             scalars[tags.of(tag, tags.HIGHEST_HEAD)] = float(values.max())
     return scalars
+
+
+def head_facts(facts: TrainingFacts, measured: Iterable[LayerMeasurement]) -> TrainingFacts:
+    """The facts with what the heads of each layer see that they should not.
+
+    Args:
+        facts: with what is certain of the outputs.
+        measured: the layers.
+    """
+    next_key: dict[str, float] = {}
+    padding: dict[str, float] = {}
+    off_one: dict[str, float] = {}
+    for part in measured:
+        if part.heads is None:
+            continue
+        label = part.layer_call.label
+        for found, values in (
+            (next_key, part.heads.next_key),
+            (padding, part.heads.padding),
+            (off_one, part.heads.off_one),
+        ):
+            largest = float(values.max())
+            if math.isfinite(largest):
+                found[label] = largest
+    if not any(output.is_next_token for output in facts.outputs):
+        next_key = {}
+    seen = {label: weight for label, weight in padding.items() if weight > thresholds.SEEN.value}
+    return replace(facts, next_key=next_key, padding=seen, off_one=off_one)
 
 
 def head_arrays(heads: HeadNumbers, drawn: int) -> dict[str, Floats]:

@@ -34,6 +34,7 @@ from fmapboard.records import (
     TabRecord,
 )
 from fmapboard.summary.change import Weights
+from fmapboard.summary.heads import head_facts
 
 
 class IdleStep(NamedTuple):
@@ -95,6 +96,7 @@ def training_facts(
         outputs=outputs,
         estimated_updates=tuple(_estimated_updates(data.parameters)),
     )
+    facts = head_facts(facts, data.measured)
     return idle, [TabRecord(prefix + tags.TRAINING_FACTS, pack_training_facts(facts))]
 
 

@@ -68,7 +68,7 @@ def test_only_functions_of_attention_are_looked_at_and_a_function_without_a_hash
             return x + 1
 
     looked = []
-    mode = attention.AttentionMode({}, 0, lambda *_: None, lambda *_: None)
+    mode = attention.AttentionMode({}, 0, attention.Texts({}), lambda *_: None, lambda *_: None)
     mode._look = lambda *given: looked.append(given)  # type: ignore[method-assign]
     x = values(N, H, T, T)
     with mode:
@@ -191,7 +191,8 @@ def torchs_own(mha: nn.MultiheadAttention, *given: Tensor, **options: Any) -> Se
         raise error
 
     layer = AttentionLayer("mha", H, attention.stand_in("Attention 2×4"))
-    with torch.no_grad(), attention.AttentionMode({mha: layer}, 0, seen, failed):
+    mode = attention.AttentionMode({mha: layer}, 0, attention.Texts({}), seen, failed)
+    with torch.no_grad(), mode:
         output, weights = mha(*given, average_attn_weights=False, **options)
     return Seen(output, weights, [rows.values for rows in found])
 
@@ -241,3 +242,29 @@ def test_tensors_that_cannot_be_read_are_left_alone() -> None:
     assert attention._of_products(Shape(N, H), meta, meta, meta) is None
     nested = torch.nested.nested_tensor([values(H, T, D)], layout=torch.jagged)
     assert attention._of_products(Shape(N, H), nested, nested, nested) is None
+
+
+@pytest.mark.parametrize("axis", [-2, -3])
+def test_a_softmax_over_another_axis_is_read_as_the_weights_that_it_makes(axis: int) -> None:
+    logits = values(N, H, T, T)
+    weights = logits.softmax(axis)
+    call = attention._of_softmax(Shape(N, H), logits, axis + 4)
+    assert call is not None
+    found = call.read()
+    torch.testing.assert_close(found.rows, weights[:, :, 0])
+    torch.testing.assert_close(found.numbers[2], weights[..., 0].mean((0, 2)))
+    off = (weights.sum(-1) - 1).abs().amax((0, 2))
+    torch.testing.assert_close(found.numbers[5], off)
+    assert found.numbers[1].isnan().all()
+    assert called(functional.softmax, logits, -1).numbers[5].isnan().all()
+
+
+def test_padding_is_looked_for_in_texts_as_long_as_the_keys() -> None:
+    ids = torch.tensor([[5, 6, 7, 8, 0], [5, 6, 7, 0, 0]])[:, :T]
+    texts = attention.Texts({T: ids})
+    is_padding = texts.padding((2, 1, H, T, T))
+    assert is_padding is not None
+    assert is_padding.sum(1).tolist() == [1, 2]
+    assert texts.padding((2, 1, H, T, T)) is is_padding
+    for other in ((2, 1, H, T - 1, T), (2, 1, H, T + 1, T + 1), (3, 1, H, T, T)):
+        assert texts.padding(other) is None

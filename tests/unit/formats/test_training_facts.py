@@ -61,6 +61,7 @@ FULL = TrainingFacts(
             is_pulled_apart=True,
             away=1.5,
             factor=64.0,
+            is_next_token=True,
         ),
     ),
     batch_digest="5a1e",
@@ -74,6 +75,9 @@ FULL = TrainingFacts(
     changed_outside={"conv1.weight": 0.25},
     clamped={"conv1.weight": 0.01},
     weights_left=0.75,
+    next_key={"attn.rows": 0.5},
+    padding={"attn.rows": 0.125},
+    off_one={"attn.rows": 0.75},
     left_out={"initial_norms": 7},
 )
 
@@ -130,6 +134,7 @@ def test_the_record_is_the_documented_json() -> None:
                 "is_pulled_apart": True,
                 "away": 1.5,
                 "factor": 64.0,
+                "is_next_token": True,
             }
         ],
         "batch_digest": "5a1e",
@@ -143,6 +148,9 @@ def test_the_record_is_the_documented_json() -> None:
         "changed_outside": {"conv1.weight": 0.25},
         "clamped": {"conv1.weight": 0.01},
         "weights_left": 0.75,
+        "next_key": {"attn.rows": 0.5},
+        "padding": {"attn.rows": 0.125},
+        "off_one": {"attn.rows": 0.75},
         "left_out": {"initial_norms": 7},
     }
 

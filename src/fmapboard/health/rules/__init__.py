@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from fmapboard.health.rule import Rule
+from fmapboard.health.rules.attended_padding import AttendedPaddingCheck as AttendedPaddingCheck
 from fmapboard.health.rules.attention_logits import AttentionLogitsCheck as AttentionLogitsCheck
 from fmapboard.health.rules.averaged_targets import AveragedTargetsCheck as AveragedTargetsCheck
 from fmapboard.health.rules.batchnorm_few_values import (
@@ -54,6 +55,9 @@ from fmapboard.health.rules.loss_climbed import LossClimbedCheck as LossClimbedC
 from fmapboard.health.rules.loss_without_logarithm import (
     LossWithoutLogarithmCheck as LossWithoutLogarithmCheck,
 )
+from fmapboard.health.rules.missing_causal_mask import (
+    MissingCausalMaskCheck as MissingCausalMaskCheck,
+)
 from fmapboard.health.rules.never_called import NeverCalledCheck as NeverCalledCheck
 from fmapboard.health.rules.new_optimizer import NewOptimizerCheck as NewOptimizerCheck
 from fmapboard.health.rules.no_gradient import NoGradientCheck as NoGradientCheck
@@ -73,6 +77,9 @@ from fmapboard.health.rules.saturated_output import SaturatedOutputCheck as Satu
 from fmapboard.health.rules.scrambled_images import ScrambledImagesCheck as ScrambledImagesCheck
 from fmapboard.health.rules.softmax_of_one_class import (
     SoftmaxOfOneClassCheck as SoftmaxOfOneClassCheck,
+)
+from fmapboard.health.rules.softmax_over_queries import (
+    SoftmaxOverQueriesCheck as SoftmaxOverQueriesCheck,
 )
 from fmapboard.health.rules.sorted_labels import SortedLabelsCheck as SortedLabelsCheck
 from fmapboard.health.rules.summed_loss import SummedLossCheck as SummedLossCheck
@@ -102,6 +109,9 @@ BUILT_IN: tuple[Rule, ...] = (
     SortedLabelsCheck(),
     OneLabelCheck(),
     UnusedClassesCheck(),
+    MissingCausalMaskCheck(),
+    AttendedPaddingCheck(),
+    SoftmaxOverQueriesCheck(),
     DoubleSoftmaxCheck(),
     SoftmaxOfOneClassCheck(),
     ProbabilitiesIntoLossCheck(),

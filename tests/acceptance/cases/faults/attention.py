@@ -64,7 +64,7 @@ CASES = [
         ),
         bad(
             "sees_later",
-            "causal_mask",
+            "missing_causal_mask",
             "no causal mask",
             "GPT",
             a.Transformer,
@@ -157,7 +157,7 @@ CASES = [
         ),
         bad(
             "queries_in_sum",
-            "softmax_axis",
+            "softmax_over_queries",
             "softmax over the queries",
             "ViT",
             partial(a.Transformer, out=8, patch=4, axis=-2),
@@ -167,7 +167,7 @@ CASES = [
         ),
         bad(
             "unmasked_padding",
-            "padding",
+            "attended_padding",
             "attention sees the padding",
             "classifier of padded texts",
             partial(a.Transformer, out=2),

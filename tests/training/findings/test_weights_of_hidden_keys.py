@@ -1,0 +1,131 @@
+"""Attention of trained networks that sees what it should not, or whose rows do not sum to 1."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+import fmapboard
+from fmapboard.checks import Finding, run_checks
+from fmapboard.health.read_runs import read_runs
+
+WIDTH = 16
+LENGTH = 12
+STEPS = 9
+EVERY = 4
+
+
+class Attention(nn.Module):
+    """Four heads whose softmax is computed here."""
+
+    def __init__(self, *, is_causal: bool, hides_padding: bool, axis: int) -> None:
+        super().__init__()
+        self.num_heads = 4
+        self.is_causal = is_causal
+        self.hides_padding = hides_padding
+        self.axis = axis
+        self.qkv = nn.Linear(WIDTH, 3 * WIDTH)
+        self.proj = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x: Tensor, is_padding: Tensor) -> Tensor:
+        q, k, v = self.qkv(x).unflatten(-1, (3, 4, -1)).permute(2, 0, 3, 1, 4)
+        logits = q @ k.mT / 2  # [N, H, T, T]
+        if self.is_causal:
+            later = torch.ones(LENGTH, LENGTH, dtype=torch.bool).triu(1)
+            logits = logits.masked_fill(later, -1e4)
+        if self.hides_padding:
+            logits = logits.masked_fill(is_padding[:, None, None], -1e4)
+        found = logits.softmax(self.axis) @ v
+        return self.proj(found.transpose(1, 2).flatten(2))
+
+
+class Block(nn.Module):
+    def __init__(self, attn: Attention) -> None:
+        super().__init__()
+        self.norm1 = nn.LayerNorm(WIDTH)
+        self.attn = attn
+        self.norm2 = nn.LayerNorm(WIDTH)
+        self.mlp = nn.Sequential(nn.Linear(WIDTH, 32), nn.GELU(), nn.Linear(32, WIDTH))
+
+    def forward(self, x: Tensor, is_padding: Tensor) -> Tensor:
+        x = x + self.attn(self.norm1(x), is_padding)
+        return x + self.mlp(self.norm2(x))
+
+
+class Network(nn.Module):
+    """Two blocks over ids, of which 0 is padding; 40 logits per token."""
+
+    def __init__(self, second: dict[str, bool] | None = None, axis: int = -1, **known: bool):
+        super().__init__()
+        first = {"is_causal": True, "hides_padding": True} | known
+        options = (first, first | (second or {}))
+        self.words = nn.Embedding(40, WIDTH)
+        self.blocks = nn.ModuleList(Block(Attention(axis=axis, **own)) for own in options)
+        self.head = nn.Linear(WIDTH, 40)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x = self.words(ids)
+        for block in self.blocks:
+            x = block(x, ids == 0)
+        return self.head(x)
+
+
+def found_in(folder: Path, model: Network, predicts: str = "next") -> dict[str, Finding]:
+    """Train on padded texts; kind -> what the checks find in the stored run."""
+    generator = torch.Generator().manual_seed(0)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    with fmapboard.watch(model, folder, optimizer=optimizer, every=EVERY):
+        for _ in range(STEPS):
+            texts = torch.randint(1, 40, (16, LENGTH + 1), generator=generator)
+            lengths = torch.randint(6, LENGTH + 1, (16, 1), generator=generator)
+            texts[torch.arange(LENGTH + 1) > lengths] = 0
+            ids = texts[:, :-1]
+            labels = {"next": texts[:, 1:], "own": ids, "previous": ids.roll(1, 1)}[predicts]
+            labels = labels.masked_fill(labels == 0, -100)
+            optimizer.zero_grad()
+            functional.cross_entropy(model(ids).mT, labels).backward()
+            optimizer.step()
+    ((record,),) = (run.records for run in read_runs(folder))
+    return {found.kind: found for found in run_checks(record).findings}
+
+
+@pytest.fixture(autouse=True)
+def _seeded() -> None:
+    torch.manual_seed(0)
+
+
+def test_nothing_is_found_in_a_causal_network_and_in_one_that_hides_its_padding(
+    tmp_path: Path,
+) -> None:
+    assert found_in(tmp_path / "gpt", Network()) == {}
+    assert found_in(tmp_path / "right", Network(hides_padding=False)) == {}
+    for predicts in ("own", "previous"):
+        assert found_in(tmp_path / predicts, Network(is_causal=False), predicts) == {}
+
+
+def test_a_language_model_without_a_causal_mask_is_warned_of(tmp_path: Path) -> None:
+    found = found_in(tmp_path / "all", Network(is_causal=False))
+    assert list(found) == ["missing_causal_mask"]
+    assert "in each of 2 layers with attention" in found["missing_causal_mask"].message
+    assert found_in(tmp_path / "one", Network(second={"is_causal": False})) == {}
+
+
+def test_padding_that_tokens_see_is_named(tmp_path: Path) -> None:
+    model = Network(is_causal=False, hides_padding=False)
+    found = found_in(tmp_path, model, predicts="own")
+    assert list(found) == ["attended_padding"]
+    assert found["attended_padding"].layer in {"blocks.0.attn.rows", "blocks.1.attn.rows"}
+
+
+@pytest.mark.parametrize("axis", [-2, 1])
+def test_a_softmax_that_is_not_over_the_keys_is_named(axis: int, tmp_path: Path) -> None:
+    model = Network(axis=axis, is_causal=False, hides_padding=False)
+    found = found_in(tmp_path, model, predicts="own")
+    assert list(found) == ["softmax_over_queries"]
+    assert found["softmax_over_queries"].message.endswith(
+        "away from 1: `blocks.0.attn.rows`, `blocks.1.attn.rows`"
+    )
