@@ -140,7 +140,9 @@ class OutputRecorder:
             self._before = {tensor.grad_fn for tensor in tensors(received)}
         self._found = dict[tuple[int, int], PendingOutput]()  # by node and number of its output
         self._images = _batch_of(collected, received)
-        self._texts = ids_by_length(*received) if received is not None else {}
+        self._texts: Mapping[int, Tensor] = {}
+        if received is not None and self._images is None:
+            self._texts = ids_by_length(*received)
 
     def returned(self, output: Any, part: str = "") -> None:
         """Called when the model or, while it is not called itself, a part of it has returned."""
@@ -180,7 +182,7 @@ class OutputRecorder:
         key = _number(tensor.grad_fn), tensor.output_nr
         with aside(tensor.device.type):
             values = tensor.detach()[window].clone()
-            tokens = _tokens_of(tensor, self._texts, steps[:1])
+            tokens = _tokens_of(tensor, self._texts, steps[:1]) if self._texts else None
         self._found[key] = PendingOutput(name, tuple(tensor.shape), steps, values, tokens=tokens)
 
         def reduce(gradient: Tensor) -> Tensor:

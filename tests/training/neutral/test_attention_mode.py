@@ -490,7 +490,7 @@ def test_the_mode_is_gone_where_a_pass_raises(error: BaseException) -> None:
 def test_an_error_of_ours_does_not_reach_the_pass(
     place: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fail(*given: object) -> None:
+    def fail(*given: object, **options: object) -> None:
         raise LookupError("a fault of ours")
 
     make = NETWORKS["scaled_dot_product_attention"]
