@@ -267,7 +267,7 @@ UNIFORM_ROW = Threshold(
     1e-4,
     "largest minus smallest weight of a row of attention, as a share of the largest",
     "transformers of tests/acceptance, also of random weights that are not trained",
-    healthy="4e-3 or more",
+    healthy="2.2e-3 or more, over all heads of a layer",
     faulty="0, but for rounding",
 )
 ONE_HOT_HEAD = Threshold(
