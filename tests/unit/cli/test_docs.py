@@ -68,7 +68,8 @@ def test_without_a_page_all_are_listed_with_their_titles(
         (
             "checks#xyzzy",
             "no section 'xyzzy'; its first ones: what-fmapboard-checks, "
-            "where-findings-appear, warnings, constant_images, double_softmax, eval_mode",
+            "where-findings-appear, warnings, constant_images, missing_causal_mask, "
+            "double_softmax",
         ),
     ],
 )
