@@ -17,7 +17,9 @@ class AttendedPaddingCheck(Rule):
     """Tokens of padded texts give weight to the padding.
 
     Padding is a token that stands only in runs at the end of the texts of a batch, or only at their
-    beginning, and whose runs have different lengths. It is so at two logged steps.
+    beginning, and whose runs have different lengths. It is so at two logged steps
+    at least, and at more than half of them: in a batch without padding a token may stand at the end
+    of texts by chance.
 
     Why it hurts: what the network says of a text depends on how long the others of its batch are.
 
@@ -38,7 +40,8 @@ class AttendedPaddingCheck(Rule):
         """See `Rule.find`."""
         known = {step: facts for step, facts in evidence.facts.items() if facts.padding}
         newest = evidence.newest.padding
-        if len(known) < self.least or not newest:
+        most = max(self.least, len(evidence.facts) // 2 + 1)
+        if len(known) < most or not newest:
             return
         layer, weight = max(newest.items(), key=lambda entry: entry[1])
         more = ""

@@ -26,3 +26,8 @@ def test_the_layer_that_sees_most_padding_is_named() -> None:
 def test_padding_that_is_hidden_now_or_seen_once_is_no_finding() -> None:
     assert found({"attn.rows": 0.5}, {"attn.rows": 0.5}, {}) == []
     assert found({}, {"attn.rows": 0.5}) == []
+
+
+def test_a_token_that_ends_texts_by_chance_at_some_steps_is_no_padding() -> None:
+    assert found({"attn.rows": 0.5}, {}, {}, {"attn.rows": 0.5}) == []
+    assert len(found({"attn.rows": 0.5}, {}, {"attn.rows": 0.5})) == 1
