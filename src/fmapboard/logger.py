@@ -187,9 +187,10 @@ class RunSoFar:
 
         Two copies begin as the training began, and are trained on batches of logged steps for
         50 steps each: one as it is, one without the cause. Where the loss falls clearly
-        further, the cause is proven, else refuted, and no longer the first one of the verdict. It
-        blocks the training thread for as many seconds as ``prove=`` of ``watch`` allows at most,
-        and leaves the training bitwise as it was. ``close`` does it too.
+        further, the cause is proven; otherwise it is refuted, and no longer the first one of the
+        verdict, or inconclusive, where the cause is there and both copies learn. It blocks the
+        training thread for as many seconds as ``prove=`` of ``watch`` allows at most, and leaves
+        the training bitwise as it was. ``close`` does it too.
 
         Returns:
             The verdict on the run so far, whose ``lines()`` are those of ``fmapboard why``; None

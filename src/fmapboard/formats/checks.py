@@ -18,7 +18,7 @@ from fmapboard.formats.training_facts import MAX_NAMES
 
 Class = Literal["warning", "note"]
 _MAX_FINDINGS = 256
-Outcome = Literal["proven", "refuted", "not tried"]
+Outcome = Literal["proven", "refuted", "inconclusive", "not tried"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,8 @@ class Proof:
 
     Attributes:
         outcome: ``proven`` if the loss falls clearly further without it, ``refuted`` if it does
-            not, ``not tried`` if there are no such trainings.
+            not or the cause is not there, ``inconclusive`` if the cause is there and both trainings
+            learn, ``not tried`` if there are no such trainings.
         cure: name of what takes the cause away, as in ``health.cures.CURES``.
         steps: number of steps of each training.
         as_it_is: mean loss of the first and the last steps; None for one that is not finite.

@@ -9,6 +9,7 @@ from fmapboard.formats.checks import Proof
 
 PROVEN: Final = "proven"
 REFUTED: Final = "refuted"
+INCONCLUSIVE: Final = "inconclusive"
 NOT_TRIED: Final = "not tried"
 """Outcomes of an experiment, see `Proof`."""
 
@@ -77,6 +78,8 @@ def proof_text(proof: Proof) -> str:
         'proven: as it is 2.30 → 2.29; with the rate ÷ 10 2.30 → 0.912 (50 steps)'
         >>> proof_text(Proof("not tried", "lower_rate", why="no batch was kept"))
         'not tried: no batch was kept'
+        >>> proof_text(Proof("inconclusive", "zero_grad", 50, (2.3, 0.4), (2.3, 0.3)))
+        'inconclusive: as it is 2.30 → 0.400; with zero_grad() in each step 2.30 → 0.300 (50 steps)'
     """
     if not proof.as_it_is:
         return f"{proof.outcome}: {proof.why}"

@@ -283,5 +283,8 @@ CURES: Mapping[str, Callable[[Trial], None]] = {
 }
 """Name, as in `health.cures.CURES` -> what it does to a copy; raises `NotTried` if it changes
 nothing."""
+OF_FACTS = frozenset({"all_parameters", "no_activation", "train_mode", "zero_grad"})
+"""Cures that are refused where what they change is not there. So a cause that they take away is
+there, also if the copies learn with it."""
 IN_EVAL_MODE = frozenset({"usual_momentum", "usual_dropout"})
 """Cures whose losses are those in eval mode, in both trainings."""

@@ -14,13 +14,13 @@ from torch.optim.optimizer import Optimizer
 
 from fmapboard.capture.twin import NoTwin
 from fmapboard.errors import first_line
-from fmapboard.formats.checks import Proof
+from fmapboard.formats.checks import Outcome, Proof
 from fmapboard.health.causes import causes_of
-from fmapboard.health.cures import NOT_TRIED, PROVEN, REFUTED, variants
+from fmapboard.health.cures import INCONCLUSIVE, NOT_TRIED, PROVEN, REFUTED, variants
 from fmapboard.health.finding import Finding
 from fmapboard.interrupts import raise_interrupt
 from fmapboard.model.distributed import world_size
-from fmapboard.rehearsal.cures import CURES, IN_EVAL_MODE, Trial
+from fmapboard.rehearsal.cures import CURES, IN_EVAL_MODE, OF_FACTS, Trial
 from fmapboard.rehearsal.kept_loss import KeptLoss, NotSo, NotTried, kept_losses
 from fmapboard.rehearsal.training_copy import TrainingCopy
 from fmapboard.session.kept_batches import KeptBatches, Rates, named_state
@@ -32,7 +32,7 @@ _LEAST_STEPS = 10
 _LAST = 5
 """Steps over which the last loss is averaged, at least; otherwise one per batch."""
 _CLEARLY = 0.02
-"""Share of its first loss by which the loss must fall without the cause."""
+"""Share of its first loss by which the loss must fall without the cause, to have learnt."""
 _FURTHER = 0.6
 """As it is, the loss falls by less than this share of how far it falls without the cause."""
 _MOST_CAUSES = 6
@@ -166,7 +166,7 @@ class Experiments:
         as_it_is = _ends(before.losses, steps, len(setting.batches))
         cured = _ends(after.losses, steps, len(setting.batches))
         return Proof(
-            PROVEN if _helps(as_it_is, cured) else REFUTED,
+            _outcome(as_it_is, cured, cure),
             cure,
             steps,
             _known(as_it_is),
@@ -293,15 +293,17 @@ def _ends(losses: Sequence[float], steps: int, batches: int) -> Ends:
     return Ends(shown[0], sum(last) / len(last))
 
 
-def _helps(as_it_is: Ends, cured: Ends) -> bool:
-    """True if the loss falls clearly further without the cause."""
+def _outcome(as_it_is: Ends, cured: Ends, cure: str) -> Outcome:
+    """What two trainings show; the cause is there, otherwise its cure would have been refused."""
     if not isfinite(cured.last):
-        return False
+        return REFUTED
     first = min((loss for loss in (as_it_is.first, cured.first) if isfinite(loss)), default=0.0)
     gain = first - cured.last
     if gain <= _CLEARLY * abs(first):
-        return False
-    return not isfinite(as_it_is.last) or first - as_it_is.last < _FURTHER * gain
+        return REFUTED
+    if not isfinite(as_it_is.last) or first - as_it_is.last < _FURTHER * gain:
+        return PROVEN
+    return INCONCLUSIVE if cure in OF_FACTS else REFUTED
 
 
 def _known(ends: Ends) -> tuple[float | None, ...]:

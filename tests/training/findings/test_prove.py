@@ -127,6 +127,28 @@ def test_a_cause_that_is_not_there_is_refuted_and_no_longer_first(tmp_path: Path
     assert found["eval_mode"].why == "every module is in training mode"
 
 
+def test_where_both_copies_learn_a_cause_that_is_there_stays_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = network()
+    optimizer = torch.optim.Adam(model[-1:].parameters(), lr=0.02)
+    with watched(model, tmp_path / "run", optimizer) as board:
+        trained(board, model, optimizer)
+        found = tried(
+            board,
+            not_in_optimizer="all_parameters",
+            gradients_not_cleared="zero_grad",
+        )
+    assert {kind: proof.outcome for kind, proof in found.items()} == {
+        "not_in_optimizer": "inconclusive",
+        "gradients_not_cleared": "refuted",
+    }
+    assert found["gradients_not_cleared"].why == "the gradients are cleared"
+    lines = why(capsys, tmp_path / "run")[1].splitlines()
+    assert any(line.startswith("cause: not_in_optimizer") for line in lines)
+    assert any(line.startswith("proof: inconclusive: as it is ") for line in lines)
+
+
 def test_of_two_causes_at_once_each_is_proven_beside_the_other(tmp_path: Path) -> None:
     model = network()
     optimizer = sgd(model, 3e-6)

@@ -24,8 +24,9 @@ _SCALE = (
     "Check the initial or loaded weight (1) and bias (0) of the normalization",
 )
 _BIASES = (
-    f"{_FROM_START}its biases start far below zero, or the input has hardly any content",
-    "Check the initial or loaded biases and weights, and look at the network's input",
+    f"{_FROM_START}biases below zero outweigh what the weights make of the input",
+    "Check whether biases are far below zero or weights far too small, when initialized or loaded, "
+    "and look at the network's input",
 )
 
 

@@ -82,7 +82,7 @@ def test_zero_weights_and_a_zero_scale_are_named_before_biases() -> None:
     dead = {"dead": {2: [1.0] * len(STEPS)}, "dead_lasting": {2: [1.0] * len(STEPS)}}
     layers = [layer(i) for i in range(6)]
     (found,) = DeadCheck()(record(layers, columns=dead))
-    assert "its biases start far below zero" in found.meaning
+    assert "biases below zero outweigh what the weights make of the input" in found.meaning
     layers[2] = layer(2, followed_by=("BatchNorm2d",))
     (found,) = DeadCheck()(record(layers, columns=dead))
     assert "the scale of the normalization behind the layer is 0" in found.meaning
