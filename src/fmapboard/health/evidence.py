@@ -179,7 +179,9 @@ class InputEvidence:
         return since if count >= min(thresholds.LASTING.value, len(self.facts)) else None
 
     def faulty_batches(self, is_faulty: Callable[[TrainingFacts], bool]) -> FaultyBatches | None:
-        """The batches of two images or more that have a fault; None if most have not.
+        """The batches of two images or more that have a fault; None if few have.
+
+        Half of them are enough, or the last four.
 
         Raises:
             NotRecorded: at no step the network received a batch of images.
@@ -188,7 +190,9 @@ class InputEvidence:
         batches = [(step, facts) for step, facts in self.facts.items() if (facts.batch or 0) >= 2]
         faulty = [(step, facts) for step, facts in batches if is_faulty(facts)]
         least = max(min(thresholds.LASTING.value, len(batches)), len(batches) / 2)
-        if not faulty or len(faulty) < least:
+        last = batches[-thresholds.LOGGED_STEPS.value :]
+        has_last = len(last) == thresholds.LOGGED_STEPS.value and faulty[-len(last) :] == last
+        if not faulty or (len(faulty) < least and not has_last):
             return None
         since = faulty[0][0]
         size = faulty[-1][1].batch or 0

@@ -143,7 +143,7 @@ def test_growth_is_that_of_the_first_layer_and_step() -> None:
     assert Evidence(record()).growth_over_steps() is None
 
 
-def test_most_batches_are_faulty_from_half_of_them_on_and_single_images_do_not_count() -> None:
+def test_batches_are_faulty_if_half_or_the_last_are_and_single_images_do_not_count() -> None:
     black = replace(LOOP, constant_images=(0, 1, 2, 3))
     alone = replace(LOOP, batch=1, constant_images=(0,))
     evidence = Evidence(record(facts=[LOOP, LOOP, black, black, alone]))
@@ -151,6 +151,12 @@ def test_most_batches_are_faulty_from_half_of_them_on_and_single_images_do_not_c
     assert found == (20, 4, "at 2 of 4 logged steps, since step 20")
     fewer = Evidence(record(facts=[LOOP, LOOP, LOOP, black, black]))
     assert fewer.faulty_batches(are_all_constant) is None
+    steps = range(0, 140, 10)
+    at_the_end = Evidence(record(facts=[LOOP] * 10 + [black] * 4, steps=steps))
+    found = at_the_end.faulty_batches(are_all_constant)
+    assert found == (100, 4, "at 4 of 14 logged steps, since step 100")
+    returns = Evidence(record(facts=[LOOP] * 9 + [black] * 4 + [LOOP], steps=steps))
+    assert returns.faulty_batches(are_all_constant) is None
     with pytest.raises(NotRecorded, match="a batch of images"):
         Evidence(record(facts=[TrainingFacts()] * 4)).faulty_batches(are_all_constant)
 

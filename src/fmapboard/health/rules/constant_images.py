@@ -14,7 +14,7 @@ from fmapboard.health.rule import Rule
 
 @dataclass(frozen=True, slots=True)
 class ConstantImagesCheck(Rule):
-    """All images of the batch have one value each, at half of the logged steps or more.
+    """All images of the batch have one value each, at half of the logged steps or the last four.
 
     Images have 1 or 3 channels and are an argument of the watched model; batches have two or more.
 

@@ -14,7 +14,7 @@ from fmapboard.health.rule import Rule
 
 @dataclass(frozen=True, slots=True)
 class IdenticalImagesCheck(Rule):
-    """All images of the batch are bitwise the same, at half of the logged steps or more.
+    """All images of the batch are bitwise the same, at half of the logged steps or the last four.
 
     Why it hurts: the network sees one image only.
 
