@@ -87,13 +87,7 @@ def __getattr__(name: str) -> Any:
     module = _MODULE_OF.get(name)
     if module is None:
         raise AttributeError(f"module 'fmapboard' has no attribute {name!r}")
-    import random  # here: importing fmapboard stays fast
-
-    state = random.getstate()
-    try:
-        found = getattr(importlib.import_module(f"fmapboard.{module}"), name)
-    finally:
-        random.setstate(state)  # rich draws a random number when it is imported
+    found = getattr(importlib.import_module(f"fmapboard.{module}"), name)
     globals()[name] = found  # `tap` is called in every forward pass
     return found
 

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import io
+import random
 import sys
 from typing import Any
 
-from rich import progress
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
 from fmapboard.errors import escaped
+
+_state = random.getstate()
+from rich import progress  # noqa: E402
+from rich.console import Console  # noqa: E402
+from rich.progress import track  # noqa: E402
+from rich.table import Table  # noqa: E402
+from rich.text import Text  # noqa: E402
+
+random.setstate(_state)  # rich draws a random number when it is imported
+__all__ = ["Table", "track"]  # what others of this package use of rich
 
 WIDTH = 160
 """Columns of a table that is not printed to a terminal."""

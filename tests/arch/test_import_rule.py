@@ -240,16 +240,8 @@ def test_importing_fmapboard_does_not_import_torch() -> None:
 def test_public_names_stay_the_same_and_their_first_use_changes_no_random_numbers() -> None:
     """The first access imports a module, which a module of the same name would then shadow."""
     code = (
-        "import importlib, random, fmapboard\n"
-        "before, genuine = random.getstate(), importlib.import_module\n"
-        "importlib.import_module = lambda name: 1 / int(random.random())\n"
-        "try:\n"
-        "    fmapboard.draw\n"
-        "except ZeroDivisionError:\n"
-        "    assert random.getstate() == before\n"
-        "else:\n"
-        "    raise AssertionError\n"
-        "importlib.import_module = genuine\n"
+        "import random, fmapboard\n"
+        "before = random.getstate()\n"
         "for name in fmapboard.__all__:\n"
         "    for _ in range(2):\n"
         "        found = getattr(fmapboard, name)\n"

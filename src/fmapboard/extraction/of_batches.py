@@ -11,8 +11,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from numpy.lib import format as npy
-from rich.console import Console
-from rich.progress import track
 from torch import Tensor, nn
 
 from fmapboard.errors import ConfigurationError, few, writing
@@ -21,6 +19,7 @@ from fmapboard.model.given import described
 from fmapboard.model.layers import Layers
 from fmapboard.model.tensors import dense, map_tensors, tensors
 from fmapboard.notebook import LayerMaps
+from fmapboard.printing import console, track
 from fmapboard.writers.folder import file_stem, free_name
 from fmapboard.writers.remote import local_directory
 
@@ -189,9 +188,9 @@ def _default_arguments(batch: Any) -> Any:
 
 def _followed(batches: Iterable[Any]) -> Iterable[Any]:
     """The batches, with a progress bar on stderr if that is a terminal."""
-    console = Console(stderr=True)
+    errors = console(stderr=True)
     total = len(batches) if isinstance(batches, Sized) else None
-    return track(batches, "extracting", total, console=console, disable=not console.is_terminal)
+    return track(batches, "extracting", total, console=errors, disable=not errors.is_terminal)
 
 
 def _check_batches(batches: Any) -> None:

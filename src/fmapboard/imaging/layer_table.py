@@ -7,9 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from rich.table import Table
 
-from fmapboard.printing import add_row, new_table
+from fmapboard.printing import Table, add_row, new_table
 from fmapboard.records import LayerMeasurement, LoggedStep
 
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from PIL import Image
-from rich.table import Table
 from torch import Tensor, nn
 
 from fmapboard.errors import CaptureError, log, writing
@@ -24,7 +23,7 @@ from fmapboard.imaging.visualize import AllImages, Drawing, batched, check_run, 
 from fmapboard.model.given import check_model
 from fmapboard.model.layers import Layers, select, unwrap
 from fmapboard.options import Normalizing
-from fmapboard.printing import add_row, as_text, new_table
+from fmapboard.printing import Table, add_row, as_text, new_table
 from fmapboard.records import Bytes8, InputImage, LayerPatches, Normalization
 from fmapboard.render.grid import draw_input_image
 from fmapboard.top_patches.pictures import draw_patches, patches_step, patches_tag

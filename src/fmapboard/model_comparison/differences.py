@@ -6,10 +6,8 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rich.table import Table
-
 from fmapboard.errors import escaped
-from fmapboard.printing import add_row, as_text, new_table
+from fmapboard.printing import Table, add_row, as_text, new_table
 
 
 @dataclass(frozen=True, slots=True)

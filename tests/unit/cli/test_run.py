@@ -48,9 +48,13 @@ if __name__ == "__main__":
     print(queue.get())
 """
 TRAINING = """
+import numpy
+import random
 import torch
 from torch import nn
 torch.manual_seed(0)
+random.seed(0)
+numpy.random.seed(0)
 layers = nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 4), nn.Softmax(dim=0)
 network = nn.Sequential(*layers)
 optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
@@ -59,7 +63,8 @@ for _ in range(3):
     optimizer.zero_grad()
     nn.functional.cross_entropy(network(images), labels).backward()
     optimizer.step()
-print(*(parameter.double().sum().item() for parameter in network.parameters()), torch.rand(1))
+print(*(parameter.double().sum().item() for parameter in network.parameters()))
+print(torch.rand(1), random.random(), numpy.random.rand())
 """
 
 

@@ -9,8 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rich.progress import track
-
 from fmapboard.cli.commands.report import say_report
 from fmapboard.cli.commands.serve import KEPT_STEPS
 from fmapboard.cli.run_dirs import to_paste
@@ -35,7 +33,7 @@ from fmapboard.imaging.visualize import (
 )
 from fmapboard.imaging.write_images import WrittenImage, places
 from fmapboard.model.layers import Layers
-from fmapboard.printing import console, note, progress_bar
+from fmapboard.printing import console, note, progress_bar, track
 from fmapboard.top_patches.search import PatchSearch
 from fmapboard.writers.remote import RemoteDirectory
 
