@@ -378,7 +378,7 @@ _OPTIONAL = (
     *("next_key", "padding", "off_one"),
     "left_out",
 )
-"""Fields that are not stored if they are empty."""
+"""Fields that are not stored if they are empty or not known; a 0 is stored."""
 
 
 def pack_training_facts(found: TrainingFacts) -> tuple[bytes, ...]:
@@ -403,7 +403,7 @@ def pack_training_facts(found: TrainingFacts) -> tuple[bytes, ...]:
         raw["rates"] = {"lo": found.rates[0], "hi": found.rates[1]}
     raw["left_out"] = left_out
     for name in _OPTIONAL:
-        if not raw[name]:
+        if raw[name] in (None, [], {}):
             del raw[name]
     return (write_json(raw),)
 

@@ -168,6 +168,20 @@ def test_what_is_not_known_is_null_and_what_is_missing_has_its_default() -> None
     assert unpack_training_facts(record(**earlier)) == TrainingFacts()
 
 
+def test_of_fields_that_later_versions_added_those_without_a_value_are_not_stored() -> None:
+    raw = json.loads(pack_training_facts(TrainingFacts())[0])
+    assert set(raw) == {
+        *("format", "not_in_optimizer", "not_cleared", "eval_mode", "eval_modules", "batch"),
+        *("constant_images", "identical_images", "unchanged", "nonfinite_weights", "rates"),
+        *("no_gradient", "initial_norms"),
+    }
+
+
+def test_weights_of_which_nothing_is_left_are_stored() -> None:
+    found = TrainingFacts(weights_left=0.0)
+    assert unpack_training_facts(pack_training_facts(found)) == found
+
+
 def test_long_lists_are_cut_and_counted() -> None:
     names = tuple(f"layer{n}.weight" for n in range(MAX_NAMES + 5))
     long = TrainingFacts(
