@@ -160,6 +160,12 @@ class Verdict:
                 "loss is near 0; see what the checks cannot see: "
                 "`fmapboard docs how_we_know#what-the-checks-cannot-see`"
             )
+        output = _near_frequency(self.seen)
+        if output is not None:
+            return (
+                f"Train longer: a loss clearly below {output.guess:.3g} shows that more than the "
+                "frequency of the labels is learned."
+            )
         return "Call board.loss(loss, labels) in the loop, to switch the checks of the loss on."
 
     def as_json(self) -> dict[str, Any]:
@@ -342,22 +348,31 @@ _NO_LOSS = {
 
 def _why(seen: Seen) -> str:
     """Why it is not known whether the loss fell."""
-    for output in seen.outputs:
-        late = output.late
-        if late is None or output.guess is None or output.learns is not None:
-            continue
+    output = _near_frequency(seen)
+    if output is not None:
         first, start = output.loss[0]
-        if thresholds.STAYS.value * output.guess <= late < thresholds.STAYS.value * start:
-            return (
-                f"{_loss(output)} fell from {start:.3g} at step {first} to {late:.3g} towards "
-                f"the end of {seen.last_step} steps, and the frequency of the labels alone "
-                f"gives {output.guess:.3g}"
-            )
+        return (
+            f"{_loss(output)} fell from {start:.3g} at step {first} to {output.late:.3g} towards "
+            f"the end of {seen.last_step} steps, and the frequency of the labels alone "
+            f"gives {output.guess:.3g}"
+        )
     if any(output.loss for output in seen.outputs):
         return "its loss is known at too few steps, varies too much, or need not fall"
     for why in seen.no_loss.values():
         return f"no loss was read: {_NO_LOSS.get(why, why)}"
     return "no loss was read"
+
+
+def _near_frequency(seen: Seen) -> OutputProgress | None:
+    """The output whose loss fell to what the frequency of the labels alone gives."""
+    for output in seen.outputs:
+        late = output.late
+        if late is None or output.guess is None or output.learns is not None:
+            continue
+        _, start = output.loss[0]
+        if thresholds.STAYS.value * output.guess <= late < thresholds.STAYS.value * start:
+            return output
+    return None
 
 
 def _of_no_loss(seen: Seen) -> list[str]:
