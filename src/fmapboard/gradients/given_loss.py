@@ -46,7 +46,7 @@ class GivenLoss:
             labels = torch.as_tensor(labels).detach()
             if labels.dim() != 1:
                 return cls(kept, _evenly_spaced(labels))
-            # One per image is little, and is needed to find those of the rows that are copied.
+            # One per image is little, and the share of right answers is that of all.
             return cls(kept, labels.clone())
 
 
@@ -94,7 +94,9 @@ def _with_given(facts: OutputFacts, output: PendingOutput | None, given: GivenLo
         return facts
     if output.shape[0] != len(labels):
         return facts
-    labels_of_rows = labels[:: output.steps[0]]
-    predicted = predictions(in_float64(output.values))
-    is_right = predicted == labels_of_rows.numpy()
+    if output.predicted is None:
+        predicted = predictions(in_float64(output.values))
+    else:
+        predicted = output.predicted.numpy()
+    is_right = predicted == labels.numpy()
     return replace(facts, accuracy=float(is_right.mean()))

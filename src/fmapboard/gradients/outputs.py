@@ -56,6 +56,8 @@ class PendingOutput:
         passes: number of backward passes that have reached the output.
         tokens: [2, R], if each row over the last axis belongs to a token that the network receives:
             these tokens, and those that follow, -1 behind a text; None otherwise.
+        predicted: [N], the class that each row of an output [N, C] predicts, of one unit whether it
+            is positive; None if all rows are in ``values``.
     """
 
     name: str
@@ -67,6 +69,7 @@ class PendingOutput:
     images: Tensor | None = None
     passes: int = 0
     tokens: Tensor | None = None
+    predicted: Tensor | None = None
 
 
 def strides(shape: tuple[int, ...], itemsize: int, nbytes: int) -> tuple[int, ...] | None:
@@ -183,7 +186,11 @@ class OutputRecorder:
         with aside(tensor.device.type):
             values = tensor.detach()[window].clone()
             tokens = _tokens_of(tensor, self._texts, steps[:1]) if self._texts else None
-        self._found[key] = PendingOutput(name, tuple(tensor.shape), steps, values, tokens=tokens)
+            is_in_part = len(steps) == 2 and steps[0] > 1
+            predicted = _predictions(tensor.detach()) if is_in_part else None
+        self._found[key] = PendingOutput(
+            name, tuple(tensor.shape), steps, values, tokens=tokens, predicted=predicted
+        )
 
         def reduce(gradient: Tensor) -> Tensor:
             return gradient[window]
@@ -286,6 +293,13 @@ def _tokens_of(
             pairs = pairs.flatten(1)
         return pairs[:, :: steps[0]].flatten(1)  # [2, R]
     return None
+
+
+def _predictions(output: Tensor) -> Tensor:
+    """[N, C] -> the most probable class of each row, [N]; of one unit whether it is positive."""
+    if output.shape[1] > 1:
+        return output.argmax(1)
+    return output[:, 0] > 0
 
 
 def _losses_by_sign(values: Tensor, gradient: Tensor) -> Tensor:

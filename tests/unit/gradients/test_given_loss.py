@@ -11,6 +11,7 @@ import fmapboard
 from fmapboard.writers.folder import MemoryWriter
 
 
+@pytest.mark.parametrize("period", [2, 3], ids=["pairs", "triplets"])
 @pytest.mark.parametrize(
     ("images", "classes"),
     [
@@ -19,7 +20,7 @@ from fmapboard.writers.folder import MemoryWriter
     ],
 )
 def test_with_labels_the_accuracy_is_logged_for_outputs_of_any_size(
-    images: int, classes: int
+    images: int, classes: int, period: int
 ) -> None:
     torch.manual_seed(0)
     model, kept = (
@@ -29,7 +30,7 @@ def test_with_labels_the_accuracy_is_logged_for_outputs_of_any_size(
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     batch = torch.randn(images, 1, 4, 4)
     logits = model(batch).detach()
-    labels = torch.where(torch.arange(images) % 3 == 0, 0, logits.argmax(1))
+    labels = torch.where(torch.arange(images) % period == 0, 0, logits.argmax(1))
     with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1) as board:
         output = model(batch)
         loss = F.cross_entropy(output, labels)
@@ -38,5 +39,19 @@ def test_with_labels_the_accuracy_is_logged_for_outputs_of_any_size(
         optimizer.step()
     scalars = kept.steps[0].scalars
     exact = float((logits.argmax(1) == labels).float().mean())
-    assert scalars["loss/accuracy"] == pytest.approx(exact, abs=0.02)
+    assert scalars["loss/accuracy"] == pytest.approx(exact)
     assert scalars["loss/given"] == pytest.approx(loss.item())
+
+
+def test_of_many_rows_of_one_unit_all_are_counted() -> None:
+    model, kept = nn.Sequential(nn.Flatten(), nn.Linear(4, 1)), MemoryWriter()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    batch = torch.randn(9000, 1, 2, 2)
+    labels = (model(batch)[:, 0] > 0).long()
+    labels[::2] = 1 - labels[::2]
+    with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1) as board:
+        loss = F.binary_cross_entropy_with_logits(model(batch)[:, 0], labels.float())
+        board.loss(loss, labels)
+        loss.backward()
+        optimizer.step()
+    assert kept.steps[0].scalars["loss/accuracy"] == 0.5
