@@ -70,7 +70,8 @@ _TEXTS = {
     "other optimizer": f"{_NO_STEP}; the one passed as optimizer= holds none of them. Pass the one "
     "that trains the model, created after the model was copied or its layers replaced",
     "copies": "step {step}: the optimizer holds float32 copies of the model's parameters (master "
-    "weights), so gradient norms and update ratios are not known; all else is logged",
+    "weights), so gradient norms, update ratios and learning rates are not logged; to log the "
+    "norms, leave out optimizer= and mark the steps: with board.step(i):",
     "no optimizer step": f"{_NO_STEP}; put optimizer.step() inside the board.step() block, or "
     "pass the GradScaler that skipped it as scaler= to fmapboard.watch()",
     "steps last": "step {step}: an optimizer stepped on the model's parameters before the forward "

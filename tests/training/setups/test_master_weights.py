@@ -81,6 +81,28 @@ def test_an_optimizer_with_master_weights_is_not_called_another_one(
     if not holds_norms:
         (text,) = [text for text in caplog.messages if "gradient norms" in text]
         assert "float32 copies of the model's parameters (master weights)" in text
+        logged = {tag.split("/")[0] for step in kept.steps for tag in step.scalars}
+        missing = {"gradient_norm": "gradient norms", "update_ratio": "update ratios"}
+        missing["learning_rate"] = "learning rates"
+        assert all(words in text for words in missing.values())
+        assert not logged & missing.keys()
+
+
+def test_in_marked_steps_the_gradient_norms_of_the_model_are_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    model = network(torch.bfloat16)
+    masters, kept = MasterWeights(list(model.parameters()), is_flat=True), MemoryWriter()
+    optimizer = torch.optim.SGD(masters.copies, lr=0.05)
+    with fmapboard.watch(model, writer=kept, every=1) as board, board.step(0):
+        output = model(torch.randn(16, 3, 8, 8).bfloat16())
+        F.cross_entropy(output.float(), torch.arange(16) % 5).backward()
+        norm = float(model[0].weight.grad.double().norm())  # type: ignore[union-attr, operator]
+        masters.take_gradients()
+        optimizer.step()
+        masters.write_back()
+    assert kept.steps[0].scalars["gradient_norm/0.weight"] == pytest.approx(norm, rel=1e-2)
+    assert caplog.messages == []
 
 
 def test_an_optimizer_of_other_float32_parameters_holds_no_copies() -> None:
