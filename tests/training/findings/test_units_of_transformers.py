@@ -205,9 +205,13 @@ def test_copied_units_and_heads_are_called_so(tmp_path: Path) -> None:
         "100 % of the drawn heads in `blocks.0.attn.rows` have a copy in the layer at step 0, and "
         "in 1 further layer"
     )
+    assert found["copied_channels"].advice.startswith("Check that each head receives features")
     units = found_in(tmp_path / "units", same_units, act=nn.GELU)
     assert units["copied_channels"].message == (
         "100 % of the drawn units in `blocks.0.mlp.1` have a copy in the layer at step 0"
+    )
+    assert units["copied_channels"].advice == (
+        "Initialize the weights at random, not with a constant"
     )
 
 

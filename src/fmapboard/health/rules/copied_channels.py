@@ -17,6 +17,18 @@ from fmapboard.health.record import NotRecorded
 from fmapboard.health.rule import Rule
 from fmapboard.health.table import HealthRow, call_text
 
+_KERNELS = (
+    "Equal kernels compute the same feature. They get equal gradients and stay equal as long as "
+    "the weights behind them are equal too",
+    "Initialize the weights at random, not with a constant",
+)
+_HEADS = (
+    "Heads with equal queries and keys attend to the same tokens, so the layer attends in fewer "
+    "ways than it has heads",
+    "Check that each head receives features of its own, and initialize the weights of queries and "
+    "keys at random",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class CopiedChannelsCheck(Rule):
@@ -32,7 +44,8 @@ class CopiedChannelsCheck(Rule):
     kernels, such as normalizations; and where channels start in equal groups of 4, 9 or 16
     neighbours, the usual initialization in front of a PixelShuffle.
 
-    Example: ``nn.init.constant_(layer.weight, 0.02)``.
+    Example: ``nn.init.constant_(layer.weight, 0.02)``; a wrong index that gives each head the
+    queries and keys of the first one.
 
     Attributes:
         share: share of a layer's drawn channels that have a copy, 0 to 1, from which it is
@@ -60,7 +73,7 @@ class CopiedChannelsCheck(Rule):
         if others:
             layers = "layer" if others == 1 else "layers"
             more = f", and in {others} further {layers}"
-        advice = "Initialize the weights at random, not with a constant"
+        meaning, advice = _HEADS if row.facts.unit == "head" else _KERNELS
         yield Finding(
             message=f"{whole_percent(share)} of the drawn {row.facts.unit}s in "
             f"{call_text(table, row)} have a copy in the layer at "
@@ -69,8 +82,7 @@ class CopiedChannelsCheck(Rule):
             layer=row.facts.label,
             value=share,
             healthy=f"below {whole_percent(self.share)}",
-            meaning="Equal kernels compute the same feature. They get equal gradients and "
-            "stay equal as long as the weights behind them are equal too",
+            meaning=meaning,
             advice="" if table.is_of_images else advice,
             picture=evidence.record.picture(row),
         )
