@@ -63,7 +63,7 @@ def test_a_terminal_shows_the_progress_and_other_outputs_show_nothing(
     assert capsys.readouterr().err == ""
     written = io.StringIO()
     monkeypatch.setattr(
-        "fmapboard.extraction.of_batches.Console",
+        "fmapboard.extraction.of_batches.console",
         lambda **_: Console(file=written, force_terminal=True, width=80),
     )
     list(extract_batches(_net(), _loader(random_images(8), 1)))
