@@ -31,7 +31,7 @@ def black(step: int) -> torch.Tensor:
 
 
 def infinite_from_8_on(step: int) -> torch.Tensor:
-    return noise(step) if step < 8 else torch.full((8, 3, 16, 16), torch.inf)
+    return noise(step) if step < 8 else noise(step) * torch.inf  # of both signs: not constant
 
 
 def start(log_dir: Path, checks: Any, images: Images = noise) -> fmapboard.FeatureMapLogger:
@@ -87,6 +87,7 @@ def test_one_check_that_is_off_is_silent_in_every_place(
         board.close()
         assert "dead" in json.loads((run / SUMMARY_FILE).read_text())["not_checked"]
     assert "dead" not in kinds_of_tab(run)
+    assert open_tab(tmp_path).open("data/health", run="run")[0]["silent"] == {"": ["dead"]}
     assert "dead" not in kinds_of_commands(run, capsys)
     assert json.loads(why(capsys, "--json", run)[1])["not_checked"]["dead"] == "switched off"
     write_report([run], tmp_path / "page.html")
@@ -113,7 +114,9 @@ def test_without_checks_every_place_is_silent(
     assert tab["findings"] == []
     assert tab["line"]["rest"][-1] == "not checked: all checks (switched off)"
     assert check(capsys, run)[1].splitlines()[-1] == "  not checked: all checks (switched off)"
-    assert open_tab(tmp_path).open("data/health", run="run")[0]["first_nonfinite"] is None
+    health = open_tab(tmp_path).open("data/health", run="run")[0]
+    assert health["first_nonfinite"] is None
+    assert health["silent"] == {"": ["dead", "large", "nonfinite", "constant"]}
     assert kinds_of_commands(run, capsys) == []
     assert check(capsys, run)[0] == why(capsys, run)[0] == 0
     verdict = json.loads(why(capsys, "--json", run)[1])

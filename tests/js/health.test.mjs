@@ -85,6 +85,7 @@ function health(codes, columns = {}, layers = [CONV, RELU]) {
     since: {},
     step_words: {},
     first_nonfinite: null,
+    silent: {},
     errors: {},
     arrays,
     cells: { codes: Uint8Array.from(codes.flat()), levels },
@@ -162,6 +163,19 @@ test("a brightness says whether it is known of all cells", () => {
   const unknown = health([[CODE.FINE, CODE.FINE]]);
   unknown.cells.levels = Uint8Array.of(UNKNOWN_LEVEL, UNKNOWN_LEVEL);
   assert.equal(tableOf(unknown).shading.hasGaps, true);
+});
+
+test("a state whose check is off is not named, and hides no other one", () => {
+  const { FINE, MOSTLY_DEAD, LARGE } = CODE;
+  const of = health([[MOSTLY_DEAD, LARGE]]);
+  assert.equal(worstNow(of, []), "At the newest step large: `relu`");
+  of.silent = { "": ["large"] };
+  assert.equal(worstNow(of, []), "At the newest step mostly dead: `conv`");
+  of.silent = { "": ["dead", "large"] };
+  assert.equal(worstNow(of, []), "");
+  of.silent = { critic: ["dead", "large"] };
+  assert.equal(worstNow(of, []), "At the newest step large: `relu`");
+  assert.equal(worstNow(health([[FINE, FINE]]), []), "");
 });
 
 test("the worst severe state of now is named unless the headline is about it", () => {

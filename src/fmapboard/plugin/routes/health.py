@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from fmapboard.formats.overview import COLUMNS, Flags
 from fmapboard.formats.tab_records import Floats, FormatError
+from fmapboard.health.rules import BUILT_IN
 from fmapboard.health.states import IS_LARGE, UNCHANGED, UNKNOWN, Codes, is_activation, worst_states
 from fmapboard.health.table import HealthRow, HealthTable
 from fmapboard.plugin.answers import Binary, MaybeNonfinite, Missing
@@ -29,6 +30,8 @@ _TAIL = 0.02
 """Share of the values at each end that the scale leaves out, so that one outlier cannot rule it."""
 _SAMPLE = 20_000
 """Cells that the scale is computed from, roughly."""
+_CHECKS = {"dead": "dead", "large": "large_activations", "nonfinite": "nonfinite"}
+"""Kind of state -> kind of the check of it."""
 _DECADES = 1.0
 """Smallest extent of the scale, so that small differences do not look like large ones."""
 
@@ -129,6 +132,7 @@ class Health(Binary):
         since: kind of state -> row -> first logged step of the state that lasts.
         step_words: step -> what it is called, of images and checkpoints.
         first_nonfinite: where the first non-finite value was.
+        silent: name of the model -> kinds of state of which nothing is said, as the checks are off.
         errors: step -> why its record cannot be read.
         arrays: float [steps, layers], NaN where a number is not known; empty if there are more than
             `MAX_NUMBERS` cells.
@@ -145,6 +149,7 @@ class Health(Binary):
     since: Mapping[str, Mapping[int, int]]
     step_words: dict[int, str]
     first_nonfinite: FirstFault | None
+    silent: Mapping[str, tuple[str, ...]]
     errors: Mapping[int, str]
     arrays: dict[str, Floats]
     codes: Codes
@@ -176,6 +181,7 @@ def health(provider: Provider, run: str) -> Health:
         since=table.since,
         step_words={step: table.step_text(step) for step in table.sources},
         first_nonfinite=_first_nonfinite(table, overview),
+        silent=_silent(overview),
         errors=table.errors,
         arrays={name: table.columns[name] for name in sent},
         codes=codes,
@@ -338,6 +344,19 @@ def _weights_only(key: str, step: int, record: Record | FormatError) -> WeightsO
 def _is_activation(table: HealthTable) -> Flags:
     layers = [row.facts for row in table.rows]
     return is_activation(layers, table.columns["dead"])
+
+
+def _silent(overview: RunOverview) -> dict[str, tuple[str, ...]]:
+    """See ``Health.silent``: constant channels are no check's, and silent only if all are off."""
+    found = {}
+    for model in overview.models:
+        off = set(overview.off(model.name))
+        kinds = [kind for kind, check in _CHECKS.items() if check in off]
+        if off.issuperset(check.kind for check in BUILT_IN):
+            kinds.append("constant")
+        if kinds:
+            found[model.name] = tuple(kinds)
+    return found
 
 
 def _first_nonfinite(table: HealthTable, overview: RunOverview) -> FirstFault | None:

@@ -65,6 +65,8 @@ export interface HealthAnswer {
   step_words: Record<string, string>;
   /** where the first non-finite value was. */
   first_nonfinite: FirstFault | null;
+  /** name of the model -> kinds of state of which nothing is said, as the checks are off. */
+  silent: Record<string, string[]>;
   /** step -> why its record cannot be read. */
   errors: Record<string, string>;
   /** float [steps, layers], NaN where a number is not known; empty if there are more than `MAX_NUMBERS` cells. */
