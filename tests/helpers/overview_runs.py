@@ -64,7 +64,7 @@ def large_answer() -> bytes:
     facts: dict[str, Any] = {
         "run": "healthy", "steps": list(range(0, 10 * LARGE_STEPS, 10)),
         "wall_times": [1e9] * LARGE_STEPS, "written": LARGE_STEPS, "since": {},
-        "first_nonfinite": None, "arrays": {}, "codes": cells,
+        "first_nonfinite": None, "silent": {}, "arrays": {}, "codes": cells,
         "shading": {"lo": 0.1, "hi": 10, "levels": cells},
         "layers": [
             {**layer, "label": f"layer{i}", "layer": f"layer{i}", "position": i}
