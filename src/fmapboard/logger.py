@@ -200,6 +200,7 @@ class RunSoFar:
             ConfigurationError: ``watch`` was not told to keep batches (``prove=True``).
         """
         from fmapboard.rehearsal.prove import Experiments
+        from fmapboard.rehearsal.surroundings import code_of, surroundings_kept
 
         run = self._run
         kept = run.session.kept
@@ -214,7 +215,9 @@ class RunSoFar:
         run.pause()
         try:
             experiments = Experiments(kept.model, kept, self._scaler, self._prove_seconds)
-            proofs = experiments.prove(verdict.findings)
+            optimizers = {type(reference()) for reference in kept.optimizers}
+            with surroundings_kept(code_of(kept.model), *optimizers):
+                proofs = experiments.prove(verdict.findings)
             if proofs:
                 run.pipeline.prove(proofs)
         except Exception as error:
@@ -543,8 +546,12 @@ class FeatureMapLogger(RunSoFar):
         if error is None:
             self.close()
         else:
-            self._run.usage.explains = False
-            self._finalizer()
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Close after an exception: write pending steps, prove no cause and explain nothing."""
+        self._run.usage.explains = False
+        self._finalizer()
 
 
 def watch(

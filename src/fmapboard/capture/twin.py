@@ -57,7 +57,8 @@ class Twin:
 
     Args:
         model: any module; wrappers are removed.
-        shares_parameters: False to copy them, for a twin that is trained.
+        shares_parameters: False to copy them, for a twin that is trained. Its hooks may refer to
+            the model: ``OwnFunctions`` replaces them.
 
     Attributes:
         module: the copy.
@@ -103,6 +104,19 @@ class Twin:
         """
         with torch.inference_mode(False):
             return self._copied(value, what)
+
+    def copy_of(self, value: Any) -> Any:
+        """The copy that stands for an object; None if there is none yet."""
+        return self._memo.get(id(value))
+
+    def set_copy(self, value: Any, own: Any) -> None:
+        """Let a copy stand for an object, wherever it is referred to from now on.
+
+        Args:
+            value: the object, which the caller keeps alive.
+            own: the copy.
+        """
+        self._memo[id(value)] = own
 
     def layers(self, layers: Mapping[str, nn.Module]) -> dict[str, nn.Module]:
         """The copies of those modules that are part of the model, by the same names."""
@@ -207,7 +221,7 @@ class Twin:
             if is_method and id(hook.__self__) in self._originals:
                 owner = self._memo[id(hook.__self__)]
                 kept[key] = types.MethodType(hook.__func__, owner)
-            elif self._reaches_original(hook, is_shared=True):
+            elif self.shares_parameters and self._reaches_original(hook, is_shared=True):
                 raise NoTwin(f"a hook on {kind} refers to the model that it was put on")
         return kept
 

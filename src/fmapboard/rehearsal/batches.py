@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import copy
 import itertools
-import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset
 
-from fmapboard.errors import ConfigurationError
-from fmapboard.interrupts import raise_interrupt, restoring
+from fmapboard.errors import ConfigurationError, first_line
+from fmapboard.interrupts import raise_interrupt
 from fmapboard.model.tensors import map_tensors, tensors
+from fmapboard.rehearsal.surroundings import surroundings_kept
 from fmapboard.rehearsal.task import Task
 
 _COPIED: tuple[type, ...] = (type(iter([])), type(iter(())), zip, map, enumerate)
@@ -41,7 +39,7 @@ def drawn(given: Any, most: int) -> list[Any]:
             f"batch={type(given).__name__}: expected what the training loop draws: a tensor, a "
             "tuple, a dict, or a DataLoader"
         )
-    with _generators_kept(given):
+    with surroundings_kept(given):
         batches = list(itertools.islice(_source(given), most))
     if not batches:
         raise ConfigurationError(f"batch={type(given).__name__}: it holds no batch")
@@ -65,7 +63,14 @@ def _is_batch(given: Any) -> bool:
 def _source(given: Any) -> Iterator[Any]:
     """An iterator of our own."""
     if isinstance(given, DataLoader):
-        return iter(_own_loader(given))
+        try:
+            return iter(_own_loader(given))
+        except Exception as error:
+            raise_interrupt(error)
+            raise ConfigurationError(
+                f"batch={type(given).__name__}: its sampler or data set cannot be copied "
+                f"({first_line(error)}); pass a list of batches"
+            ) from error
     if not isinstance(given, Iterator):
         return iter(given)
     if hasattr(given, "_index_sampler") and hasattr(given, "_dataset"):
@@ -86,9 +91,12 @@ def _own_loader(loader: DataLoader[Any]) -> DataLoader[Any]:
 
     What a framework has added to the loader, which shares its state with others, is left out.
     """
-    shared = {id(loader.dataset): loader.dataset}
+    dataset = loader.dataset
+    shared = {id(dataset): dataset}
     options: dict[str, Any] = {"collate_fn": loader.collate_fn}
-    if isinstance(loader.dataset, IterableDataset):
+    if isinstance(dataset, IterableDataset):
+        if isinstance(dataset, Iterator):  # it counts itself how far it was read
+            dataset = copy.deepcopy(dataset)
         options["batch_size"] = loader.batch_size
         options["drop_last"] = loader.drop_last
     elif loader.batch_sampler is not None:
@@ -96,7 +104,7 @@ def _own_loader(loader: DataLoader[Any]) -> DataLoader[Any]:
     else:
         options["batch_size"] = None
         options["sampler"] = copy.deepcopy(loader.sampler, shared)
-    return DataLoader(loader.dataset, **options)
+    return DataLoader(dataset, **options)
 
 
 def _of_loader(iterator: Any) -> Iterator[Any]:
@@ -111,59 +119,6 @@ def _of_loader(iterator: Any) -> Iterator[Any]:
             continue
         items = [iterator._dataset[number] for number in index]
         yield iterator._collate_fn(items)
-
-
-def _generators_kept(source: Any) -> restoring:
-    """A block after which generators of random numbers are as before, those of a loader too."""
-    put_back: list[Callable[[], object]] = [
-        partial(random.setstate, random.getstate()),
-        partial(np.random.set_state, np.random.get_state()),
-        partial(torch.set_rng_state, torch.get_rng_state()),
-    ]
-    for held in _held_generators(source):
-        if isinstance(held, torch.Generator):
-            put_back.append(partial(held.set_state, held.get_state()))
-        elif isinstance(held, random.Random):
-            put_back.append(partial(held.setstate, held.getstate()))
-        elif isinstance(held, np.random.RandomState):
-            put_back.append(partial(held.set_state, held.get_state()))
-        else:
-            put_back.append(partial(_set_state, held.bit_generator, held.bit_generator.state))
-
-    def end() -> None:
-        for restore in put_back:
-            restore()
-
-    return restoring(lambda: None, end)
-
-
-def _set_state(generator: Any, state: Any) -> None:
-    generator.state = state
-
-
-_GENERATORS = (torch.Generator, random.Random, np.random.RandomState, np.random.Generator)
-_MOST_OBJECTS = 10_000
-
-
-def _held_generators(source: Any) -> list[Any]:
-    """The generators in the attributes of an object, and of the objects there."""
-    found = []
-    waiting = [source]
-    seen = set[int]()
-    while waiting and len(seen) < _MOST_OBJECTS:
-        item = waiting.pop()
-        if id(item) in seen or isinstance(item, (Tensor, np.ndarray, str, bytes, int, float, type)):
-            continue
-        seen.add(id(item))
-        if isinstance(item, _GENERATORS):
-            found.append(item)
-        elif isinstance(item, Mapping):
-            waiting += item.values()
-        elif isinstance(item, (list, tuple)):
-            waiting += item[:100]  # of a list of samples the first ones
-        elif hasattr(item, "__dict__"):
-            waiting += vars(item).values()
-    return found
 
 
 def size_of(batch: Any, task: Task) -> tuple[int, int]:

@@ -63,7 +63,7 @@ class Trial:
         is_shown_in_eval: the losses that are shown are those in eval mode.
         scale: of the inputs, which are normalized; None to leave them as they are.
         before: what is done to the copy before its first step, with random numbers of its own.
-        shown: the losses so far.
+        calls: the losses that were computed in this step; LBFGS computes several.
     """
 
     copied: TrainingCopy
@@ -74,19 +74,26 @@ class Trial:
     is_shown_in_eval: bool = False
     scale: Scale | None = None
     before: list[Callable[[Trial], None]] = field(default_factory=list)
-    shown: list[float] = field(default_factory=list)
+    calls: list[float] = field(default_factory=list)
 
     def train(self, steps: int, until: Callable[[Sequence[float]], bool]) -> list[float]:
-        """Train the copy; the losses that are shown, one per step."""
+        """Train the copy; the losses that are shown, the first one of each step."""
         items = [Item(number, kept.batch.received) for number, kept in enumerate(self.batches)]
+        shown: list[float] = []
+
+        def is_over(losses: Sequence[float]) -> bool:
+            shown.append(self.calls[0])
+            self.calls.clear()
+            return until(shown)
+
         self.copied.train(
             items,
             self,
             steps,
             clears_gradients=self.clears_gradients,
-            until=until,
+            until=is_over,
         )
-        return self.shown
+        return shown + self.calls[:1]  # of a step whose loss was not finite
 
     def own(self, _: object) -> Trial:
         """The loss of the copy; nothing in it refers to the caller's model."""
@@ -102,10 +109,10 @@ class Trial:
         if self.scale is not None:
             received = _normalized(received, self.scale)
         if self.is_shown_in_eval:
-            self.shown.append(self._in_eval_mode(model, kept, received))
+            self.calls.append(self._in_eval_mode(model, kept, received))
         losses = kept(model, received, is_cured=self.is_without_activation)
         if not self.is_shown_in_eval:
-            self.shown.append(float(losses.shown))
+            self.calls.append(float(losses.shown))
         return self.sign * losses.trained
 
     def _in_eval_mode(self, model: nn.Module, kept: KeptLoss, received: Received) -> float:

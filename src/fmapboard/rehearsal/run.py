@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -29,6 +29,7 @@ from fmapboard.rehearsal.kept_loss import NotTried, kept_losses
 from fmapboard.rehearsal.result import Outcome, Rehearsal
 from fmapboard.rehearsal.schedules import stepped_by_hooks
 from fmapboard.rehearsal.setup import Setup, parameter_names
+from fmapboard.rehearsal.surroundings import code_of, surroundings_kept
 from fmapboard.rehearsal.task import Task, task_of
 from fmapboard.rehearsal.training_copy import StepLoss, TrainingCopy
 from fmapboard.session.kept_batches import KeptBatch
@@ -90,26 +91,23 @@ def rehearse(
         ConfigurationError: an argument is invalid, or the network or the optimizer cannot be
             copied.
     """
-    begin = time.monotonic()
+    deadline = time.monotonic() + seconds
     check_model(model)
     check_not_inference(model)
     made = Copies(model, optimizer, scaler)
-    batches = _prepared(drawn(batch, _MOST_BATCHES), model)
 
-    def attempt(task: Task) -> None:
-        copy = made()
-        own = copy.own(task)
-        copy.call(own, batches[0])
+    def prepare() -> Prepared:
+        batches = _on_device(drawn(batch, _MOST_BATCHES), model)
 
-    task = task_of(model, loss, attempt)
-    return rehearsed(
-        made,
-        task,
-        batches,
-        begin + seconds,
-        bfloat16=bfloat16,
-        progress=progress,
-    )
+        def attempt(task: Task) -> None:
+            copy = made()
+            own = copy.own(task)
+            copy.call(own, batches[0])
+
+        return Prepared(task_of(model, loss, attempt), batches)
+
+    sources = (loss, batch)
+    return _rehearsed(made, prepare, deadline, sources, bfloat16=bfloat16, progress=progress)
 
 
 def rehearse_step(
@@ -135,10 +133,13 @@ def rehearse_step(
     """
     deadline = time.monotonic() + seconds
     made = Copies(model, optimizer, scaler)
-    batches = _prepared(drawn(batch, _MOST_BATCHES), model)
-    task = task_of(model, None, lambda _: None)
-    framework = Task(task.parameters, step=step)
-    return rehearsed(made, framework, batches, deadline, progress=progress)
+
+    def prepare() -> Prepared:
+        plain = task_of(model, None, lambda _: None)
+        batches = _on_device(drawn(batch, _MOST_BATCHES), model)
+        return Prepared(Task(plain.parameters, step=step), batches)
+
+    return _rehearsed(made, prepare, deadline, (batch,), progress=progress)
 
 
 def rehearse_kept(
@@ -163,8 +164,9 @@ def rehearse_kept(
         raise ConfigurationError(f"{missing}; {_PASS}") from missing
     made = Copies(model, optimizer, scaler)
     task, parts = kept.as_task(task_of(model, None, lambda _: None))
+    prepared = Prepared(task, _on_device([parts], model))
     with batch.autocast.again():
-        return rehearsed(made, task, _prepared([parts], model), deadline)
+        return _rehearsed(made, lambda: prepared, deadline)
 
 
 def check_not_compiled(model: nn.Module) -> None:
@@ -184,44 +186,63 @@ class Copies:
     def __post_init__(self) -> None:
         if self.optimizer is None:
             raise ConfigurationError("optimizer=None: pass the optimizer of the training")
-        unwrapped(self.optimizer)
+        object.__setattr__(self, "optimizer", unwrapped(self.optimizer))
 
     def __call__(self) -> TrainingCopy:
         """A copy in the state of this moment."""
         return TrainingCopy(self.model, self.optimizer, scaler=self.scaler)
 
 
-def rehearsed(
+class Prepared(NamedTuple):
+    """What is rehearsed: how to compute the loss, and batches on the network's device."""
+
+    task: Task
+    batches: Sequence[Any]
+
+
+def _rehearsed(
     made: Copies,
-    task: Task,
-    batches: Sequence[Any],
+    prepare: Callable[[], Prepared],
     deadline: float,
+    sources: Sequence[Any] = (),
     *,
     bfloat16: bool = False,
     progress: bool = True,
 ) -> Rehearsal:
-    """Run all experiments; see ``rehearse``."""
-    setup = Setup(made, task, batches, batches[0], deadline)
-    optimizer = unwrapped(made.optimizer)
-    setup.held_elsewhere = held_by_others(dict(parameter_names(unwrap(made.model))), optimizer)
-    setup.schedules = stepped_by_hooks(optimizer)
+    """Prepare and run all experiments, until Ctrl-C; see ``rehearse``.
+
+    Args:
+        sources: what holds generators of random numbers, beside the network and the optimizer.
+    """
     experiments = (*EXPERIMENTS, BFLOAT16) if bfloat16 else EXPERIMENTS
     outcomes: list[Outcome] = []
     depth = len(blocks.open)
     is_interrupted = False
     try:
-        failed = _first_step(setup)
-        if failed is not None:
-            return Rehearsal((failed,))
-        with progress_bar("rehearse", disable=not progress) as bar:
-            line = bar.add_task("", total=len(experiments))
-            for experiment in experiments:
-                outcomes.append(_outcome(experiment, setup))
-                bar.advance(line)
+        with surroundings_kept(code_of(made.model), type(made.optimizer), *sources):
+            setup = _setup(made, prepare(), deadline)
+            failed = _first_step(setup)
+            if failed is not None:
+                return Rehearsal((failed,))
+            with progress_bar("rehearse", disable=not progress) as bar:
+                line = bar.add_task("", total=len(experiments))
+                for experiment in experiments:
+                    outcomes.append(_outcome(experiment, setup))
+                    bar.advance(line)
     except KeyboardInterrupt:
-        blocks.close(depth)
         is_interrupted = True
+    finally:
+        blocks.close(depth)
     return Rehearsal(tuple(outcomes), is_interrupted)
+
+
+def _setup(made: Copies, prepared: Prepared, deadline: float) -> Setup:
+    task, batches = prepared
+    setup = Setup(made, task, batches, batches[0], deadline)
+    names = dict(parameter_names(unwrap(made.model)))
+    setup.held_elsewhere = held_by_others(names, made.optimizer)
+    setup.schedules = stepped_by_hooks(made.optimizer)
+    return setup
 
 
 def _first_step(setup: Setup) -> Outcome | None:
@@ -232,7 +253,7 @@ def _first_step(setup: Setup) -> Outcome | None:
         copy.train([setup.batch], setup.task, 1)
         begin = time.monotonic()
         copy.train([setup.batch], setup.task, 1)
-    except NoTwin:
+    except ConfigurationError:
         raise
     except Exception as error:
         raise_interrupt(error)
@@ -271,7 +292,7 @@ def _outcome(experiment: Experiment, setup: Setup) -> Outcome:
     return Outcome(experiment.kind, experiment.question, experiment.bound, answer, seconds)
 
 
-def _prepared(batches: Sequence[Any], model: nn.Module) -> list[Any]:
+def _on_device(batches: Sequence[Any], model: nn.Module) -> list[Any]:
     """Batches on the network's device."""
     first = next((p for p in unwrap(model).parameters()), None)
     device = torch.device("cpu") if first is None else first.device

@@ -122,6 +122,8 @@ class Task:
         inputs = [batch[key] for key in batch if str(key).lower() not in LABELS]
         held = [value for value in inputs if tensors(value)]
         if not held:
+            if not batch:
+                raise ConfigurationError("batch is an empty dict")
             raise ConfigurationError(
                 f"batch has the keys {', '.join(map(str, batch))}: forward() takes none of them"
             )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+import types
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import isfinite
 from typing import Any
 
@@ -33,10 +36,10 @@ class TrainingCopy:
     """A copy of a model, its optimizer and its gradient scaler, in the state that they are in now.
 
     Nothing that happens to the copy reaches the caller's objects: parameters, buffers, gradients,
-    optimizer state, random generators, hooks, or the batches. Hooks of the modules are copied as
-    ``Twin`` describes; hooks of the optimizer and of parameters are left out, and so is a
-    learning-rate scheduler. Compiled modules run uncompiled. DistributedDataParallel is removed:
-    this process trains alone, and a collective is refused before anything is sent.
+    optimizer state, random generators, hooks, or the batches. Hooks of the modules are copied with
+    what they refer to, see ``OwnFunctions``; hooks of the optimizer and of parameters are left out,
+    and so is a learning-rate scheduler. Compiled modules run uncompiled. DistributedDataParallel is
+    removed: this process trains alone, and a collective is refused before anything is sent.
 
     Args:
         model: any module.
@@ -71,8 +74,10 @@ class TrainingCopy:
         self._twin = Twin(model, shares_parameters=False)
         self.model = self._twin.module
         self._functions = OwnFunctions(self._twin)
-        self.optimizer = _copied_optimizer(found, self._twin)
+        self.optimizer = _copied_optimizer(found, self._twin, self._functions)
         self.scaler = _copied_scaler(scaler)
+        self._closure = inspect.signature(self.optimizer.step).parameters.get("closure")
+        self._passes_closure = self._closure is not None and _is_required(self._closure)
 
     def train(
         self,
@@ -159,7 +164,8 @@ class TrainingCopy:
         """
         values: list[float] = []
 
-        def closure() -> Tensor:
+        @torch.enable_grad()
+        def closure() -> Any:  # torch says a float, and returns what it gets
             if clears_gradients:
                 self.model.zero_grad(set_to_none=True)
                 self.optimizer.zero_grad(set_to_none=True)
@@ -171,20 +177,29 @@ class TrainingCopy:
                 self.scaler.scale(found).backward()
             return found
 
-        if isinstance(self.optimizer, torch.optim.LBFGS):
-            self.optimizer.step(closure)  # type: ignore[no-untyped-call]  # torch has no types here
+        if self._passes_closure:
+            self.optimizer.step(closure)
             return values[0]
         closure()
-        if self.scaler is None:
-            self.optimizer.step()
-        else:
+        if self.scaler is not None:
             self.scaler.step(self.optimizer)
             self.scaler.update()
+            return values[0]
+        try:
+            self.optimizer.step()
+        except Exception as error:
+            raise_interrupt(error)
+            if self._closure is None:
+                raise
+            self._passes_closure = True  # needed though its signature says that it is optional
+            self.optimizer.step(closure)
         return values[0]
 
 
-def _copied_optimizer(optimizer: Optimizer, twin: Twin) -> Optimizer:
+def _copied_optimizer(optimizer: Optimizer, twin: Twin, functions: OwnFunctions) -> Optimizer:
     """A copy whose parameters are those of the twin, without hooks.
+
+    Functions that it holds refer to copies.
 
     Raises:
         NoTwin: it cannot be copied.
@@ -194,7 +209,10 @@ def _copied_optimizer(optimizer: Optimizer, twin: Twin) -> Optimizer:
     for name, value in vars(optimizer).items():
         if "_hooks" in name or name == "step":  # which schedulers put in place of the method
             continue
-        state[name] = twin.copied(value, f"{kind.__name__}.{name}")
+        if isinstance(value, (types.FunctionType, types.MethodType, partial)):
+            state[name] = functions.own(value)
+        else:
+            state[name] = twin.copied(value, f"{kind.__name__}.{name}")
     own = kind.__new__(kind)
     try:
         own.__setstate__(state)
@@ -202,6 +220,10 @@ def _copied_optimizer(optimizer: Optimizer, twin: Twin) -> Optimizer:
         raise_interrupt(error)
         raise NoTwin(f"{kind.__name__} cannot be copied ({first_line(error)})") from error
     return own
+
+
+def _is_required(parameter: inspect.Parameter) -> bool:
+    return parameter.default is inspect.Parameter.empty
 
 
 def _copied_scaler(scaler: Any) -> Any:

@@ -306,3 +306,49 @@ def test_with_the_loss_that_is_given_a_squared_error_is_tried(tmp_path: Path) ->
         "loss_climbed": "refuted",
     }
     assert found["updates_too_small"].as_it_is[0] == pytest.approx(losses[0], rel=1e-5)
+
+
+def test_a_step_of_lbfgs_counts_once(tmp_path: Path) -> None:
+    model = network()
+    optimizer = torch.optim.LBFGS(model.parameters(), lr=50.0, max_iter=4)
+    with watched(model, tmp_path, optimizer) as board:
+        for images, labels in batches(12):
+
+            def closure(images: Tensor = images, labels: Tensor = labels) -> float:
+                optimizer.zero_grad()
+                loss = functional.cross_entropy(model(images), labels)
+                loss.backward()
+                return loss.item()
+
+            optimizer.step(closure)
+        found = tried(board, updates_too_large="lower_rate")
+    assert (found["updates_too_large"].outcome, found["updates_too_large"].steps) == ("proven", 50)
+
+
+def test_ctrl_c_in_an_experiment_reaches_the_user_and_leaves_the_training(tmp_path: Path) -> None:
+    class Interrupted(nn.Sequential):
+        calls = 0
+        ends_at = 0
+
+        def forward(self, x: Tensor) -> Tensor:
+            self.calls += 1
+            if self.calls == self.ends_at:
+                raise KeyboardInterrupt
+            output: Tensor = super().forward(x)
+            return output
+
+    expected = network()
+    losses = trained(None, expected, sgd(expected, 3.0))
+    model = Interrupted(*network())
+    optimizer = sgd(model, 3.0)
+    board = watched(model, tmp_path, optimizer)
+    assert repr(trained(board, model, optimizer)) == repr(losses)
+    model.ends_at = model.calls + 20
+    random = torch.get_rng_state()
+    with pytest.raises(KeyboardInterrupt):
+        board.close()
+    assert torch.equal(torch.get_rng_state(), random)
+    assert torch.is_grad_enabled()
+    assert all(map(torch.equal, model.parameters(), expected.parameters()))
+    assert board.is_closed
+    assert [len(module._forward_hooks) for module in model.modules()] == [0] * 6

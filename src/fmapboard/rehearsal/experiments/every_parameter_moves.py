@@ -56,7 +56,7 @@ class EveryParameterMoves(Experiment):
                 "the output and the loss, and at requires_grad of the parameters",
             )
         if not bool(torch.isfinite(loss)):
-            return self._not_finite(seen, loss)
+            return self._not_finite(setup, seen, loss)
         loss.backward()  # type: ignore[no-untyped-call]  # torch has no types here
         trained = {n: p for n, p in parameter_names(copy.model) if p.requires_grad}
         wrong = self._gradients(setup, copy, seen, trained)
@@ -68,7 +68,13 @@ class EveryParameterMoves(Experiment):
         fresh.train([setup.step_batch], setup.task, 1)
         return self._moved(copy, fresh, before, trained)
 
-    def _not_finite(self, seen: Pass, loss: Tensor) -> Answer:
+    def _not_finite(self, setup: Setup, seen: Pass, loss: Tensor) -> Answer:
+        floating = [t for t in setup.inputs(setup.step_batch) if t.is_floating_point()]
+        if not all(map(_finite, floating)):
+            return fault(
+                "the batch holds values that are not finite",
+                advice="Clean the data: look for NaN, infinity, and divisions by a deviation of 0",
+            )
         for call in seen.calls:
             is_in_finite = all(bool(torch.isfinite(t).all()) for t in call.inputs)
             if is_in_finite and not all(bool(torch.isfinite(t).all()) for t in call.outputs):
