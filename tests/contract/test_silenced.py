@@ -121,6 +121,9 @@ def test_without_checks_every_place_is_silent(
     assert check(capsys, run)[0] == why(capsys, run)[0] == 0
     verdict = json.loads(why(capsys, "--json", run)[1])
     assert verdict["not_checked"] == {each.kind: "switched off" for each in BUILT_IN}
+    assert verdict["next"] == (
+        "Nothing was checked: leave out checks=False to know whether it learns."
+    )
     assert not (run / SUMMARY_FILE).exists()
     assert caplog.messages == []
     board.close()

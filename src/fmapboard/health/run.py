@@ -28,7 +28,7 @@ from fmapboard.health.record import (
 )
 from fmapboard.health.rule import Rule
 from fmapboard.health.rules import BUILT_IN, NOTHING_TRAINED, group_of, is_named
-from fmapboard.health.verdict import Verdict, judge
+from fmapboard.health.verdict import SWITCHED_OFF, Verdict, judge
 from fmapboard.records import LoggedStep, TabRecord
 
 Checks: TypeAlias = bool | Mapping[str, bool | Check] | Sequence[Check]
@@ -87,7 +87,7 @@ def report_of(name: str, stored: StoredChecks) -> Report | None:
 
 def switched_off(kinds: Iterable[str]) -> dict[str, str]:
     """Kind of a check that is off -> that it is, in words."""
-    return dict.fromkeys(kinds, "switched off")
+    return dict.fromkeys(kinds, SWITCHED_OFF)
 
 
 def run_checks(

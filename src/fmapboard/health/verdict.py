@@ -14,12 +14,14 @@ from fmapboard.health.causes import Cause, causes_of
 from fmapboard.health.evidence import quoted
 from fmapboard.health.finding import Finding, percent, rounded, times
 from fmapboard.health.progress import learns
-from fmapboard.health.rules import unchecked_text
+from fmapboard.health.rules import BUILT_IN, unchecked_text
 
 State = Literal["fault", "suspicion", "does not learn", "not known", "learns"]
 """``fault``: a warning was found; ``suspicion``: notes only; otherwise nothing was found, and the
 loss is known and did not fall, is not known, or is known and fell."""
 WORST_FIRST: tuple[State, ...] = ("fault", "suspicion", "does not learn", "not known", "learns")
+SWITCHED_OFF = "switched off"
+"""Why a check says nothing that the user switched off."""
 MOST_LINES = 15
 MOST_CHARACTERS = 2400
 """Limits of the text about a run."""
@@ -166,7 +168,15 @@ class Verdict:
                 f"Train longer: a loss clearly below {output.guess:.3g} shows that more than the "
                 "frequency of the labels is learned."
             )
+        if self._is_all_off:
+            return "Nothing was checked: leave out checks=False to know whether it learns."
         return "Call board.loss(loss, labels) in the loop, to switch the checks of the loss on."
+
+    @property
+    def _is_all_off(self) -> bool:
+        """True if all built-in checks were switched off."""
+        off = {kind for kind, why in self.not_checked.items() if why == SWITCHED_OFF}
+        return off.issuperset(check.kind for check in BUILT_IN)
 
     def as_json(self) -> dict[str, Any]:
         """An object for ``fmapboard why --json``."""
