@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 
 import torch
@@ -99,3 +100,14 @@ LABELS = [f"blocks.{n}.attn.{rows}" for n in range(2) for rows in ("rows", "peak
 def images(count: int = 6) -> Tensor:
     generator = torch.Generator().manual_seed(0)
     return 3 * torch.randn(count, 3, 12, 12, generator=generator)
+
+
+@contextmanager
+def slow_path() -> Iterator[None]:
+    """Keep torch from the fast path of its attention, as in training."""
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 import torch
+from attending_networks import slow_path
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
@@ -356,14 +356,14 @@ def assert_rows_are_eager(case: Case) -> None:
     arguments = case.arguments()
     found = Rows()
     registry = HookRegistry(model)
-    with torch.enable_grad(), slow_path(model), registry.listening(found, attention=True):
+    with torch.enable_grad(), slow_path(), registry.listening(found, attention=True):
         model(**arguments)
 
     assert torch._C._len_torch_function_stack() == 0
     names = [label.removesuffix(ROWS) for label in found.rows if label.endswith(ROWS)]
     assert len(names) == case.count
     assert case.shape in found.shapes
-    with torch.no_grad(), slow_path(model):
+    with torch.no_grad(), slow_path():
         matrices = case.eager(model, arguments, names)
     for own in names:
         matrix = matrices[own]
@@ -375,14 +375,3 @@ def assert_rows_are_eager(case: Case) -> None:
         peak = found.rows[own + PEAK_ROWS].unsqueeze(2)
         nearest = (by_image - peak).abs().amax(-1).amin(-1)  # [N, H], over all rows
         assert nearest.max() < TOLERANCE
-
-
-@contextmanager
-def slow_path(model: nn.Module) -> Iterator[None]:
-    """Keep torch from its fast path, as in training."""
-    before = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
-        yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(before)
