@@ -98,6 +98,11 @@ TESTS: dict[str, tuple[str, ...]] = {
     "no torch optimizer: fastai's, or a loop with `p -= lr * p.grad`": (
         "test_the_norms_are_those_after_the_last_backward_pass",
     ),
+    "float32 copies of a half-precision model's parameters in the optimizer (master weights: "
+    "apex O2, guided-diffusion)": (
+        "test_an_optimizer_with_master_weights_is_not_called_another_one",
+        "test_in_marked_steps_the_gradient_norms_of_the_model_are_logged",
+    ),
     "optimizers that step inside the backward pass": (
         "test_optimizers_that_step_inside_the_backward_pass_have_norms",
     ),
