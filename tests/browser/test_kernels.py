@@ -290,3 +290,24 @@ def test_the_first_step_of_a_kernel_is_that_of_the_untrained_network(
     now, first = (trained_kernels.at["one", step]["plain"] for step in (20, 0))
     assert float((now - first).abs().max()) > 0.05 * float(first.abs().max())
     assert_weights(sweep(person), first, COUNTS["plain"])
+
+
+def test_kernels_that_are_not_finite_are_that_word_in_the_film_and_in_the_legend(
+    tmp_path: Path, serve: Callable[[Path], str], visit: Callable[..., Person]
+) -> None:
+    model = nn.Sequential(nn.Conv2d(2, 4, 3))
+    with watch(model, tmp_path / "run", every=1) as board:
+        for step in range(2):
+            with board.step(step):
+                model(torch.randn(1, 2, 8, 8)).sum().backward()
+            with torch.no_grad():
+                model[0].weight[1] = torch.nan
+    address = serve(tmp_path)
+    place = {"run": "run", "layer": "fmapboard/0"}
+    film = visit(address, view="film", channels="1", **place)
+    film.wait("document.documentElement.dataset.film === 'ready'")
+    texts = drawn_texts(film, ".film canvas")
+    assert texts.count("NaN") == 2, texts  # the map's badge, and the kernel
+    kernels = visit(address, role="kernels", **place)
+    kernels.settle()
+    assert kernels.see(".legend .marks li:visible").all_inner_texts() == ["NaN"]

@@ -4,7 +4,12 @@ import { test } from "node:test";
 import { kernelBlock } from "../../src/fmapboard/plugin/static/picture/film_tiles.js";
 import { colours } from "../../src/fmapboard/plugin/static/picture/pixels.js";
 import { arrangement, readKernels } from "../../src/fmapboard/plugin/static/server/kernels.js";
-import { packed, stored } from "../../src/fmapboard/plugin/static/server/palettes.js";
+import {
+  MARK,
+  MARK_COLOURS,
+  packed,
+  stored,
+} from "../../src/fmapboard/plugin/static/server/palettes.js";
 
 /** @typedef {import("../../src/fmapboard/plugin/static/server/server.js").Rgb} Rgb */
 
@@ -93,4 +98,22 @@ test("a kernel over RGB keeps its colours", () => {
   );
   // A weight lies in the middle of its level.
   assert.deepEqual(block(of, 1).pixels, [packed([41, 41, 201])]);
+});
+
+const NAN = MARK_COLOURS[MARK.NAN];
+// A map of one mark is mixed with the colour of the page.
+const page = { document: { documentElement: { dataset: {} } } };
+const style = { getPropertyValue: () => "#ffffff" };
+Object.assign(globalThis, page, { getComputedStyle: () => style });
+
+test("kernels that are NaN throughout are that word, and others are drawn", () => {
+  const line = Array(5).fill(EDGE);
+  const rows = [line, [EDGE, NAN, EDGE, NAN, EDGE], line, [EDGE, NAN, EDGE, HIGH, EDGE], line];
+  const of = kernels([2, 2, 1, 1], rows, { outputs: [2, 2], inputs: [2, 2] });
+  assert.deepEqual([block(of, 0).word, block(of, 1).word], ["NaN", ""]);
+});
+
+test("a small kernel of NaN is one colour, without parts of a hatch", () => {
+  const of = kernels([1, 1, 3, 3], Array(3).fill([NAN, NAN, NAN]), {});
+  assert.equal(new Set(block(of, 0).pixels).size, 1);
 });

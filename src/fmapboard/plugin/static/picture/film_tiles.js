@@ -6,7 +6,7 @@ import { mapsOf } from "../model/scene.js";
 import { inWordsOf, labelOf, short, tileText } from "../model/words.js";
 import { pictureOf } from "../server/decode.js";
 import { kernelsOf } from "../server/kernels.js";
-import { css, ramp } from "../server/palettes.js";
+import { FAULT_COLOURS, LEGEND, css, ramp } from "../server/palettes.js";
 import { cutStart } from "./canvas.js";
 import { faultOf, rangeText } from "./captions.js";
 import { FILM_CAPTION, FILM_HEADING, visibleSteps } from "./layouts.js";
@@ -102,8 +102,14 @@ export function paintFilm(context, film, of, where, look) {
         ? { box: room, texts: wrapped(context, block, room, look.muted) }
         : { box: square, marks: awaited(square) };
     }
-    const { width, height, pixels } = block;
+    const { width, height, pixels, word } = block;
     const size = fitted(block, wide, of.kernelHeight);
+    if (word) {
+      const middle = { x: left + size.width / 2, y: top + (size.height - LINE) / 2 };
+      const text = { text: word, ...middle, colour: look.text, width: size.width };
+      const texts = [{ ...text, align: /** @type {const} */ ("center") }];
+      return { box: { ...place, ...size }, hatch: FAULT_COLOURS.nonfinite, texts };
+    }
     const whole = Math.floor((size.width / width) * where.ratio) / where.ratio;
     const factor = whole >= 1 / where.ratio ? whole : size.width / width;
     const box = { ...place, width: width * factor, height: height * factor };
@@ -295,6 +301,19 @@ export function kernelPalette({ columns }) {
 }
 
 /**
+ * The word for weights that are all NaN, or all the same infinity; "" for others.
+ * @param {Kernels} of @param {number[]} shown planes
+ */
+function onlyMark({ planes: { marks }, height, width }, shown) {
+  const size = height * width;
+  const inPlane = (/** @type {number} */ plane) =>
+    marks?.subarray(plane * size, (plane + 1) * size) ?? [0];
+  const found = new Set(shown.flatMap((plane) => [...inPlane(plane)]));
+  const named = LEGEND.find(({ code }) => found.has(code));
+  return found.size === 1 && named ? named.name : "";
+}
+
+/**
  * The kernel of a channel, drawn between -peak and peak; otherwise why it cannot be, in words.
  * @param {Kernels} of @param {number} channel output channel @param {number} peak of the scale
  */
@@ -322,5 +341,5 @@ export function kernelBlock(of, channel, peak) {
       pixels.set(kernel.subarray(y * width, (y + 1) * width), start + y * wide);
     }
   });
-  return { pixels, width: wide, height: high };
+  return { pixels, width: wide, height: high, word: onlyMark(of, shown) };
 }

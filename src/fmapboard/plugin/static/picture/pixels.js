@@ -171,7 +171,10 @@ export function lay(out, outWidth, outHeight, left, top, pixels, width, factor, 
   }
 }
 
-/** Distance of the lines over a map that is one mark, map px, and how strongly they are drawn. */
+/**
+ * Distance of the lines over a map that is one mark, map px, and how strongly they are drawn; in a
+ * map that has no place for two of them, such as a kernel, all pixels are as strong.
+ */
 const [ROW_HATCH, INK, TINT] = [6, 0.4, 0.08];
 
 /**
@@ -187,6 +190,7 @@ export function markedField({ height, width, marks }, channel) {
   const page = rgbOf(theme().background);
   const [field, line] = [TINT, INK].map((share) => mixed(page, MARK_COLOURS[mark], share));
   const spacing = height === 1 ? ROW_HATCH : Math.max(4, Math.round(width / 4));
+  if (Math.max(height, width) < 2 * spacing) return new Uint32Array(height * width).fill(line);
   const isCrossed = mark < MARK.CONSTANT;
   return Uint32Array.from({ length: height * width }, (_, i) => {
     const [x, y] = [i % width, Math.floor(i / width)];

@@ -238,13 +238,19 @@ const MARKS = [
   { name: "large", term: "large", kind: "edge", style: { borderColor: FAULT_COLOURS.large } },
 ];
 
+/** Names of the marks in the pictures of kernels. @param {Scene|null} scene */
+function marksOfKernels(scene) {
+  const present = LEGEND.filter(({ code }) => scene?.a?.planes.marks?.includes(code));
+  return new Set(present.map(({ name }) => /** @type {string} */ (name)));
+}
+
 /**
  * @param {{model: Model, hovered: number|null}} props `hovered` is the channel under the pointer
  */
 export function Legend({ model, hovered }) {
   const { scene } = model;
   const maps = scene?.kind === "maps" ? scene : null;
-  const found = maps ? marksIn(maps) : new Set();
+  const found = maps ? marksIn(maps) : marksOfKernels(scene);
   const marks = MARKS.filter(({ name }) => found.has(name));
   const follower = maps?.question.role === "feature_maps" && maps.maps.header.activation;
   const dead = follower ? `${deadWord()} after its ${follower.type}: 0 there` : deadWord();
