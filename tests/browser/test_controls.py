@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from io import BytesIO
 from typing import Any
 
 import pytest
@@ -185,21 +184,6 @@ def test_the_view_is_saved_as_a_png_by_a_link_of_the_page(
     with Image.open(waiting.value.path()) as saved:
         assert saved.width == 1200
         assert len(saved.convert("RGB").getcolors(1 << 20)) > 20
-
-
-def test_the_range_of_a_layer_has_a_line_at_zero(
-    address: str, visit: Callable[..., Person]
-) -> None:
-    from PIL import Image
-
-    person = visit(address, run="good")
-    person.settle()
-    strip = person.see(".strip.known .span:visible").first
-    with Image.open(BytesIO(strip.screenshot())) as drawn:
-        above = [drawn.convert("L").getpixel((x, 1)) for x in range(drawn.width)]
-    middle = len(above) // 2
-    darkest = [x for x, grey in enumerate(above) if grey == min(above)]
-    assert darkest == [middle], above
 
 
 def test_markup_in_names_is_text(address: str, visit: Callable[..., Person]) -> None:

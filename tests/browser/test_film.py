@@ -118,8 +118,10 @@ def test_the_scale_is_locked_over_all_steps_and_can_be_unlocked(
     person = visit(grown_address, view="film", run="probed", layer="fmapboard/first", channels="2")
     person.wait(READY)
     values = [maps[2] for maps in stored_maps(grown / "probed", "first").values()]
-    said = person.see(".film-scale").text_content()
-    found = re.fullmatch(r"Scale locked over all 20 kept steps: channel 2 (\S+) … (\S+)\.", said)
+    scale = person.see(".film-scale")
+    assert scale.text_content() == "Scale locked over all 20 kept steps."
+    said = scale.get_attribute("title")
+    found = re.fullmatch(r"channel 2 (\S+) … (\S+)", said)
     assert found is not None, said
     lo, hi = (float(text.replace("−", "-")) for text in found.groups())
     assert lo == pytest.approx(np.min(values), rel=0.01)
@@ -284,12 +286,13 @@ def test_a_step_far_beyond_the_others_does_not_set_their_scale(
         serve(tmp_path), view="film", run="spike", layer="fmapboard/first", channels="0", tile=96
     )
     person.wait(READY)
-    note = person.see(".film-scale").text_content()
-    assert note.endswith(
+    scale = person.see(".film-scale")
+    assert scale.inner_text().endswith(
         "Without frames marked ▲, which exceed the others 10-fold: there, colours stop at both "
         "ends."
     )
-    lo, hi = map(float, re.findall(r"channel 0 (\S+) … (\S+)\.", note.replace("−", "-"))[0])
+    said = scale.get_attribute("title").replace("−", "-")
+    lo, hi = map(float, re.findall(r"channel 0 (\S+) … (\S+)", said)[0])
     assert max(abs(lo), abs(hi)) < 5
     readout = person.see(".film .status")
     person.see(".film-strip").hover(position={"x": 156 + 5 * 104 + 20, "y": 180})

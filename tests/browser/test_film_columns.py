@@ -19,8 +19,8 @@ STEM = {"view": "film", "run": "good", "layer": "fmapboard/stem.0", "channels": 
 
 def extremes(person: Person) -> tuple[float, float]:
     """The locked scale of channel 2 as the page says it."""
-    said = person.see(".film-scale").text_content()
-    found = re.search(r"channel 2 (\S+) … (\S+)\.", said)
+    said = person.see(".film-scale").get_attribute("title")
+    found = re.search(r"channel 2 (\S+) … (\S+)", said)
     assert found is not None, said
     lo, hi = (float(text.replace("−", "-")) for text in found.groups())
     return lo, hi

@@ -95,7 +95,7 @@ def test_a_fault_is_said_with_its_layer_and_step_and_seen_from_there_on(
     canvas = person.see(SHEET).last
     assert canvas.evaluate(COLOURS) > 100
     assert 0 < canvas.evaluate(MAGENTA) < 0.1  # frames, no fields
-    assert person.see(".overview-head .states li").all_inner_texts()[0] == "non-finite"
+    assert person.see(".sheet-about .states li").all_inner_texts()[0] == "non-finite"
     person.see(".verdict .go").click()
     person.drawn(NAN_FROM, "block.0")
 

@@ -169,14 +169,6 @@ test("severity grows with the state", () => {
   assert.deepEqual([CODE.FINE, CODE.DEAD, CODE.MOSTLY_DEAD, CODE.NONFINITE].map(of), [0, 1, 2, 3]);
 });
 
-test("a range is shown relative to zero, on a scale shared by all layers", () => {
-  const { from, to } = strip(HEALTHY);
-  assert.ok(Math.abs(from + to - 1) < 1e-9);
-  assert.ok(strip({ ...HEALTHY, maximum: 100 }).to > to);
-  assert.equal(strip({ ...HEALTHY, maximum: 1e30 }).to, 1);
-  assert.equal(strip({ ...HEALTHY, minimum: NaN, maximum: NaN }).from, 0.5);
-});
-
 /** @param {string} label @param {number[]|null} shape */
 const layer = (label, shape = [8, 3, 3, 3], call = 1, name = "") => ({
   ...LAYER,

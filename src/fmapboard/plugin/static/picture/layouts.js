@@ -261,7 +261,7 @@ const COLUMNS_SEEN = 8;
 const MAP_LABELS = 82;
 const KERNEL_LABELS = 56;
 /** Sides of frames. */
-const SIDES = Object.freeze([192, 160, 128, 96, 80, 64, 48]);
+const SIDES = Object.freeze([320, 256, 192, 160, 128, 96, 80, 64, 48]);
 /** Frames are made no smaller than this to have all bands in view. */
 const LEAST_WHOLE = 80;
 /** Largest height of the inputs, which are there to tell what the maps are of, CSS px. */
@@ -313,7 +313,7 @@ export function film(request, side) {
   const inputHeight = request.hasInput ? Math.min(columnWidth - GAP, INPUT) : 0;
   const inputTop = FILM_HEADING;
   const rowTop = FILM_HEADING + (inputHeight ? inputHeight + FILM_CAPTION : 0);
-  const most = isSequence ? 28 : Math.max(40, Math.min(72, side * 0.6));
+  const most = isSequence ? 28 : Math.max(40, Math.min(72, side * 0.6), side * 0.4);
   const kernelHeight = request.hasKernels
     ? Math.min(columnWidth - GAP, request.hasMaps ? most : side)
     : 0;
@@ -402,8 +402,8 @@ export const SHEET_LEAST = 24;
 /** Side that many steps do not go below, so that a map can be recognized, CSS px. */
 const RECOGNIZED = 80;
 /** Side that a few steps do not go above, CSS px, and as a share of the height. */
-const LARGEST = 224;
-const LARGEST_SHARE = 0.34;
+const LARGEST = 320;
+const LARGEST_SHARE = 0.4;
 /**
  * Height of the ranges below the pictures, and the smallest side of a cell that has one, CSS px.
  */

@@ -64,17 +64,23 @@ export function inputNote({ columns, unit, hasInput }) {
   return `Same input at all ${compared + 1} steps${rest}: changes are the network's.`;
 }
 
+/** The locked range of each channel; the strip itself has them at the left. @param {Strip} strip */
+function lockedText({ locked, how, order, layer }) {
+  if (!locked) return "";
+  const isLayer = how.scale === "layer";
+  const ranges = order.slice(0, isLayer ? 1 : undefined).map((channel) => {
+    const name = isLayer ? "whole layer" : tileText(layer, channel);
+    return `${name} ${short(locked.lo[channel])} … ${short(locked.hi[channel])}`;
+  });
+  return ranges.join("; ");
+}
+
 /** The scale of the frames, in words. @param {Strip} strip */
 export function scaleNote(strip) {
-  const { hasMaps, isLocked, locked, how, order, inFilm, sharing, unit } = strip;
-  const isLayer = how.scale === "layer";
+  const { hasMaps, isLocked, locked, order, inFilm, sharing, unit } = strip;
   if (!isLocked) return `Each ${unit} has its own scale: colours do not compare between ${unit}s.`;
   if (hasMaps && !locked)
     return `The scale of all ${unit}s is not known: each ${unit} has its own.`;
-  const ranges = order.slice(0, isLayer ? 1 : undefined).map((channel) => {
-    const name = isLayer ? "whole layer" : tileText(strip.layer, channel);
-    return locked ? `${name} ${short(locked.lo[channel])} … ${short(locked.hi[channel])}` : "";
-  });
   const far = order.reduce((most, each) => Math.max(most, inFilm.beyond.get(each) ?? 0), 0);
   const leftOut = [
     strip.leftOut && hasMaps ? `${counted(strip.leftOut, unit)} with large values` : "",
@@ -85,9 +91,8 @@ export function scaleNote(strip) {
   const over = `all ${sharing ? "" : `${stepsOf(strip)} `}${keptUnit(strip)}s${
     sharing && ` of ` + `${sharing}`
   }`;
-  const said = hasMaps ? `: ${ranges.join("; ")}` : "";
   const without = ` Without ${leftOut.join(", ")}: there, colours stop at both ends.`;
-  return `Scale locked over ${over}${said}.${leftOut.length ? without : ""}`;
+  return `Scale locked over ${over}.${leftOut.length ? without : ""}`;
 }
 
 /**
@@ -119,12 +124,13 @@ function FilmBar({ app, strips, missing, why }) {
           )}, ${stepText(steps[0])} to ${stepText(steps[steps.length - 1])}${part && ` · ${part}`}
         </p>
       </div>
-      <p class="film-notes film-columns" role="status"
-        hidden=${!missing.length}>${inWordsOf(missing.join(" "))}</p>
-      <p class="film-notes film-scale" title=${scale}>${scale}</p>
-      <p class="film-notes film-inputs" role="status"
-        hidden=${!inputs}>${of.letter && `${of.letter}: `}${inputs}</p>
-      <p class="film-faults" hidden=${!known.length}>
+      <div class="film-notes">
+        <span class="film-columns" role="status"
+          hidden=${!missing.length}>${inWordsOf(missing.join(" "))}</span>
+        <span class="film-scale" title=${lockedText(strip)}>${scale}</span>
+        <span class="film-inputs" role="status"
+          hidden=${!inputs}>${of.letter && `${of.letter}: `}${inputs}</span>
+        <span class="film-faults" hidden=${!known.length}>
         ${found.slice(0, MOST_ONSETS).map(({ each, onset }) => {
           const to = keptFrom(each.steps, onset.step);
           return html`
@@ -134,9 +140,10 @@ function FilmBar({ app, strips, missing, why }) {
             </button>
           `;
         })}
-        ${!found.length && `Never non-finite, large, ${deadWord()} or constant at the ${kept}.`}
+        ${!found.length && `No faults at the ${kept}.`}
         ${more > 0 && `and ${more} more`}
-      </p>
+        </span>
+      </div>
     </header>
   `;
 }

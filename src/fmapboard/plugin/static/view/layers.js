@@ -32,13 +32,7 @@ const ALL_UP_TO = 300;
 const SPARE = 20;
 /** The document changes when this many rows have been scrolled by. */
 const STRIDE = 8;
-/** Smallest part of a bar that is drawn if there is anything, percent. */
-const LEAST = 8;
-
-const RANGE =
-  "Bar: from the smallest to the largest value. The scale is logarithmic, with lines at 0, ±1 " +
-  "and ±100, and ends at ±10 000. Number: the largest magnitude.";
-const FAULTS = "Share of channels that are dead (orange), constant (cyan) or non-finite (magenta).";
+const LARGEST = "The largest magnitude of the layer's values.";
 const CHANGE =
   "How much the layer has changed since the logged step before. The scale is logarithmic, from " +
   "0.0001 to 1.";
@@ -164,8 +158,7 @@ export function Layers({ app, model, id, isShown, leave }) {
     <div class="tree-head">
       <span>layer</span>
       <span class="strip-head">
-        <span class="span" ...${explanation("range", RANGE)}>range</span>
-        <span class="share" ...${explanation("dead constant nonfinite", FAULTS)}>faults</span>
+        <span ...${explanation("range", LARGEST)}>largest</span>
         <span class="moved" ...${explanation("change", CHANGE)}>change</span>
       </span>
     </div>
@@ -219,25 +212,17 @@ function Item({ row, overview, attributes }) {
   `;
 }
 
-/** The range, the faulty channels and the change of a layer. @param {{of: Overview}} props */
+/** The largest magnitude and the change of a layer. @param {{of: Overview}} props */
 function Strip({ of }) {
   const parts = strip(of);
-  const bar = (/** @type {string} */ name, /** @type {number} */ share) =>
-    html`<i class=${name} style=${{ width: share > 0 ? `${Math.max(share * 100, LEAST)}%` : "0" }}
-      />`;
-  const width = Math.max(4, (parts.to - parts.from) * 100);
-  const range = { left: `${parts.from * 100}%`, width: `${width}%` };
+  const width = { width: `${parts.change * 100}%` };
   const label = `range ${short(of.minimum)} … ${short(of.maximum)}`;
   return html`
     <span class="strip known" role="img" aria-label=${label}>
-      <b class="span"><i class="range" style=${range} /></b>
       <span class="peak">${short(parts.peak, 2)}</span>
-      <b class="share">
-        ${bar("dead", parts.dead)}${bar("constant", parts.constant)}${bar("bad", parts.nonfinite)}
-      </b>
       <b class="moved" data-state=${parts.changeState}
         title=${parts.changeState ? layerChange(of) : ""}>
-        ${bar("change", parts.change)}
+        <i class="change" style=${width} />
       </b>
     </span>
   `;
@@ -335,34 +320,15 @@ export function severity(of) {
   return fault(of).severity;
 }
 
-/** Decades of the axis of ranges, from `10 ** -1` to `LARGE`. */
-const RANGE_DECADES = 5;
-
 /**
- * A value on the axis of ranges, −1…1: ±1 at ±0.2, ±100 at ±0.6, `LARGE` at the end.
- * @param {number} value
- */
-export function onRangeAxis(value) {
-  if (Number.isNaN(value)) return 0;
-  const size = Math.log10(1 + Math.abs(value) * 10) / RANGE_DECADES;
-  return Math.sign(value) * Math.min(1, size);
-}
-
-/**
- * Parts of the strip, each 0…1, and the largest magnitude. `changeState` says why the bar of the
- * change is empty although the layer may have changed.
+ * The largest magnitude, and the change as a part of its bar, 0…1. `changeState` says why that is
+ * empty although the layer may have changed.
  * @param {Overview} of
  */
 export function strip(of) {
-  const channels = Math.max(1, of.channels);
   const change = of.change ?? 0;
   return {
-    from: (onRangeAxis(of.minimum) + 1) / 2,
-    to: (onRangeAxis(of.maximum) + 1) / 2,
     peak: Math.max(Math.abs(of.minimum), Math.abs(of.maximum)),
-    dead: (of.channels_dead ?? 0) / channels,
-    constant: (of.channels_constant ?? 0) / channels,
-    nonfinite: (of.channels_nonfinite ?? 0) / channels,
     changeState: of.change === null ? "unknown" : Number.isFinite(change) ? "" : "nonfinite",
     change: change > 0 ? Math.min(1, Math.max(0.1, 1 + Math.log10(change) / DECADES)) : 0,
   };

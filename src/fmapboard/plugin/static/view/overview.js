@@ -40,27 +40,20 @@ const MARGIN = 12;
 
 /** What is above the contact sheet or the map. @param {FrontProps & {isSheet: boolean}} props */
 function Above({ app, model, front, isSheet }) {
-  const { health, lines, problem, run } = front;
+  const { health, lines, problem } = front;
   const isOpen = app.overview.isOpen && (lines.length > 0 || model.state.findings === "open");
   const facts = health ? factsText(health, isSheet) : "";
-  const begins = lines.some((each) => each.run === run && each.finding.since);
   return html`
     <${Verdicts} ...${{ app, model, front }} />
-    <div class="overview-head">
-      <span class="about" hidden=${!facts}>${facts}</span>
-      ${
-        health &&
-        isSheet &&
-        html`<${Frames}
-        ...${{ health, begins, isDifference: front.difference !== null }} />`
-      }
-      ${health && !isSheet && html`<${HealthKey} ...${{ health }} />`}
-    </div>
     <div class="overview-findings" hidden=${!isOpen}>
       ${isOpen && html`<${Findings} ...${{ app, model, front }} />`}
       <p class="label" hidden=${!health || isSheet || !unmentioned(front)}>${NOTE}</p>
     </div>
     <p class="problem" role="alert" hidden=${!problem}>${problem}</p>
+    <div class="overview-head" hidden=${!facts && isSheet}>
+      <span class="about" hidden=${!facts}>${facts}</span>
+      ${health && !isSheet && html`<${HealthKey} ...${{ health }} />`}
+    </div>
   `;
 }
 
@@ -89,7 +82,9 @@ export function Overview({ app, model }) {
           front &&
           isSheet &&
           html`<${ContactSheet} ...${{ app, front }} palette=${state.colours}
-            scale=${state.sheet_scale} />`
+            scale=${state.sheet_scale}>
+              ${front.health && html`<${Frames} ...${{ front, health: front.health }} />`}
+            <//>`
         }
         ${
           front?.health &&
@@ -141,9 +136,10 @@ const BOX = { left: 4, top: 4, width: 8, height: 8 };
 
 /**
  * What frames, empty cells and red steps mean.
- * @param {{health: Health, begins: boolean, isDifference: boolean}} props
+ * @param {{front: Front, health: Health}} props
  */
-function Frames({ health, begins, isDifference }) {
+function Frames({ front: { difference, lines, run }, health }) {
+  const begins = lines.some((each) => each.run === run && each.finding.since);
   const present = Object.values(CODE).filter((code) => tableOf(health).present.has(code));
   const kinds = new Map(present.map((code) => [KINDS[code], code]));
   return html`
@@ -164,7 +160,7 @@ function Frames({ health, begins, isDifference }) {
         `;
       })}
       ${kinds.has("nonfinite") && html`<${NonfinitePixels} />`}
-      ${isDifference && html`<li key="identical">empty: identical</li>`}
+      ${difference && html`<li key="identical">empty: identical</li>`}
       ${
         begins &&
         html`<li key="begins"><b

@@ -16,6 +16,7 @@ import { Painted } from "./hooks.js";
 /** @import {App} from "../app.js" */
 /** @import {Front, SheetScale, Unit} from "../model/model.js" */
 /** @import {Box, SheetLayout} from "../picture/picture.js" */
+/** @import {Child} from "../vendor/preact_htm.js" */
 /** @import {Health, HealthLayer, Pass, SheetInput, SheetPage} from "../server/server.js" */
 /** @import {Cell, Drawn, Page, Sheet} from "./view.js" */
 
@@ -59,9 +60,10 @@ const SCALES = /** @type {const} */ ([
 ]);
 
 /**
- * @param {{app: App, front: Front, palette: string, scale: SheetScale}} props `front` has `health`
+ * `front` has `health`; `children` are the legend.
+ * @param {{app: App, front: Front, palette: string, scale: SheetScale, children?: Child}} props
  */
-export function ContactSheet({ app, front, palette, scale }) {
+export function ContactSheet({ app, front, palette, scale, children }) {
   const holder = useRef(/** @type {HTMLElement|null} */ (null));
   const head = useRef(/** @type {HTMLElement|null} */ (null));
   const body = useRef(/** @type {HTMLElement|null} */ (null));
@@ -181,6 +183,7 @@ export function ContactSheet({ app, front, palette, scale }) {
   return html`
     <div class="sheet-about">
       ${sheet && html`<span>${columnsText(sheet)}</span>`}
+      ${children}<span class="space" />
       <${Segments} label="Scale" options=${SCALES} value=${scale} choose=${app.set("sheet_scale")}
         />
     </div>
