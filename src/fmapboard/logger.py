@@ -623,8 +623,8 @@ def watch(
             are chosen for each token.
         attribution: also draw where activations lower the loss: a glob on layers, or True.
         attribution_loss: of the model's output on ``probe``; draw its attribution instead.
-        kernels: draw convolution kernels at logged steps at which they have changed (True), at
-            every n-th one (a number), or never (False).
+        kernels: draw convolution kernels at logged steps at which they have changed and at the last
+            one (True), at every n-th one (a number), or never (False).
         depth: which depth slice of 3-D maps (Conv3d) to draw, from 0; None draws the middle one.
         max_bytes_per_step: limit on disk space; tiles shrink, or pictures are omitted.
         reduce_statistics: compute channel statistics over the batches of all ranks, each of which

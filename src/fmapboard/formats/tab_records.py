@@ -14,10 +14,12 @@ each array ``<name>.change`` compares with; it is missing if there is none. ``es
 lists those of the layer's own parameters whose update ratio is an estimate, such as ``weight``; it
 is missing if there is none. ``kernels`` is the picture of the layer's kernels at an earlier
 ``step`` that still shows them: they have changed by less than 5 % of their norm; it is missing if
-they are drawn, or were not read. ``tokens`` is a list per drawn sample of the names of the tokens
-that rows of attention are over, one name per key: the last axis of ``shape``. It is stored once per
-step, with the first rows over a text; the records of other rows have ``tokens_of``, the label of
-the layer whose record of the same step has it. Without the option ``tokens`` both are missing.
+they are drawn, or were not read. Its ``peak_now`` is the ``peak`` of those of this step: if it is
+the last one, they are in the Images series at this step, too. ``tokens`` is a list per drawn sample
+of the names of the tokens that rows of attention are over, one name per key: the last axis of
+``shape``. It is stored once per step, with the first rows over a text; the records of other rows
+have ``tokens_of``, the label of the layer whose record of the same step has it. Without the option
+``tokens`` both are missing.
 
 Keys of a picture: ``role`` (a ``records.TensorKind``), ``tag`` (in the Images dashboard), ``shape``
 (of the whole tensor), ``channels`` (of the whole tensor), ``drawn`` (channels 0 … drawn - 1 are

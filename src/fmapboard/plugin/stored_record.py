@@ -41,6 +41,7 @@ class PictureFacts:
         drawn: number of channels that were drawn; None for kernels.
         counted: False if the counts of non-finite values are lower bounds.
         step: at which it was drawn; None for the step of the record.
+        peak_now: largest magnitude of the kernels at the step of the record, if ``step`` is not.
         slices: further depth slices, which are in the record itself.
     """
 
@@ -51,6 +52,7 @@ class PictureFacts:
     drawn: int | None = None
     counted: bool = True
     step: int | None = None
+    peak_now: float | None = None
     slices: tuple[int, ...] = ()
 
 
@@ -113,13 +115,24 @@ class Record(NamedTuple):
     raw: dict[str, Any]
     arrays: Mapping[str, Floats]
 
-    def with_earlier_kernels(self) -> Record:
-        """The record with the earlier picture of the layer's kernels among its pictures."""
+    def with_kernels(self, *, are_drawn: bool) -> Record:
+        """The record with a picture of the layer's kernels, if it has none of its own.
+
+        Args:
+            are_drawn: True for the picture of this step, which was drawn when the run ended; False
+                for the earlier one.
+        """
         facts = self.header
         if facts.kernels is None:
             return self
-        header = replace(facts, pictures=(*facts.pictures, facts.kernels))
-        raw = {**self.raw, "pictures": [*self.raw["pictures"], self.raw["kernels"]]}
+        kernels = facts.kernels
+        entry = self.raw["kernels"]
+        if are_drawn:
+            kernels = replace(kernels, step=None)
+            entry = {**entry, "peak": kernels.peak_now}
+            del entry["step"], entry["peak_now"]
+        header = replace(facts, pictures=(*facts.pictures, kernels))
+        raw = {**self.raw, "pictures": [*self.raw["pictures"], entry]}
         return self._replace(header=header, raw=raw)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fmapboard.arithmetic import ceil_div
-from fmapboard.records import Bytes8, InputImage, Kernels, Picture, PixelMark, Planes
+from fmapboard.records import Bytes8, Floats, InputImage, Kernels, Picture, PixelMark, Planes
 from fmapboard.render.palettes import LEVEL_OF_PIXEL, Palette, palette
 from fmapboard.render.quantize import finite_extremes, mark
 
@@ -117,6 +117,11 @@ def grid(tiles: Bytes8, per_row: int, padding: int, fill: int) -> Bytes8:
     return drawn
 
 
+def largest_magnitude(weight: Floats) -> float:
+    """The largest finite magnitude of a weight; 0 if it has none."""
+    return float(np.max(np.abs(weight), where=np.isfinite(weight), initial=0.0))
+
+
 def draw_kernels(kernels: Kernels, most: int | None = None) -> tuple[Picture, float]:
     """Draw a convolution's weight.
 
@@ -135,8 +140,7 @@ def draw_kernels(kernels: Kernels, most: int | None = None) -> tuple[Picture, fl
     """
     weight = kernels.cut(most).weight  # [out, in, h, w]
     finite = np.isfinite(weight)
-    magnitude = np.abs(weight)
-    peak = float(np.max(magnitude, where=finite, initial=0.0))
+    peak = largest_magnitude(weight)
     unit = weight / peak if peak else weight
     brightness = np.clip(unit * 0.5 + 0.5, 0, 1)
     scaled = brightness * 255

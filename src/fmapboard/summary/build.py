@@ -12,6 +12,7 @@ from fmapboard.formats import tags
 from fmapboard.formats.training_facts import FirstNonfinite, pack_nonfinite
 from fmapboard.records import (
     Histogram,
+    Kernels,
     LayerMeasurement,
     LoggedStep,
     Normalization,
@@ -76,6 +77,7 @@ class SummaryState:
         overview: See ``OverviewState``.
         attributions: See ``AttributionState``.
         kernels: See ``drawn_kernels.KernelPictures.last``.
+        left_out_kernels: Those of the last step that were not drawn although they have changed.
         tokens: The components by which the tokens of layers are drawn.
         has_nonfinite: The first non-finite value has been reported.
     """
@@ -88,6 +90,7 @@ class SummaryState:
     overview: OverviewState = field(default_factory=OverviewState)
     attributions: AttributionState = field(default_factory=AttributionState)
     kernels: Mapping[str, DrawnKernels] = field(default_factory=dict)
+    left_out_kernels: tuple[Kernels, ...] = ()
     tokens: Projections = field(default_factory=dict)
     has_nonfinite: bool = False
 
@@ -179,10 +182,16 @@ class SummaryBuilder:
             overview=layers.overview,
             attributions=attributed,
             kernels=layers.kernels,
+            left_out_kernels=layers.left_out_kernels,
             tokens=projections,
             has_nonfinite=self.state.has_nonfinite or nonfinite is not None,
         )
         return state, step
+
+    def left_out_kernels(self) -> tuple[TaggedPictures, ...]:
+        """The kernels of the last step that were not drawn there, because they hardly changed."""
+        drawn = [self._pictures.of_kernels(own) for own in self.state.left_out_kernels]
+        return tuple(self._finished(layer.tagged for layer in drawn))
 
     def _of_layers(self, data: StepData) -> _OfLayers:
         """Pictures, records and numbers of the layers."""
@@ -224,6 +233,7 @@ class SummaryBuilder:
             pictures=pictures,
             maps=maps,
             kernels=kernels.last,
+            left_out_kernels=kernels.left_out,
             written=written,
             records=records,
             overview=numbers,
@@ -313,7 +323,8 @@ class _OfLayers(NamedTuple):
 
     Attributes:
         pictures: Of maps and kernels.
-        maps: See ``SummaryState``, as ``kernels``, ``written`` and ``overview``.
+        maps: See ``SummaryState``, as ``kernels``, ``left_out_kernels``, ``written`` and
+            ``overview``.
         records: Of the tab, a record per drawn layer call.
         overview_records: Of the run's overview.
         fractions: Tag without prefix -> share of channels.
@@ -322,6 +333,7 @@ class _OfLayers(NamedTuple):
     pictures: Sequence[TaggedPictures]
     maps: Maps
     kernels: Mapping[str, DrawnKernels]
+    left_out_kernels: tuple[Kernels, ...]
     written: Mapping[str, int]
     records: Sequence[TabRecord]
     overview: OverviewState

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fmapboard.records import Floats, Kernels
+from fmapboard.render.grid import largest_magnitude
 from fmapboard.summary.pictures import LayerPictures, Pictures
 
 CHANGED = 0.05
@@ -35,12 +36,14 @@ class KernelPictures(NamedTuple):
     Attributes:
         drawn: Those that are drawn.
         unchanged: Label of a layer -> header of the picture that still shows its kernels, with its
-            ``step``.
+            ``step``, and with the ``peak_now`` of the kernels of this step.
+        left_out: The kernels of this step that are not drawn although they have changed a little.
         last: Label of a layer -> its kernels as they were last drawn, at this step or before.
     """
 
     drawn: list[LayerPictures]
     unchanged: Mapping[str, Mapping[str, Any]]
+    left_out: tuple[Kernels, ...]
     last: Mapping[str, DrawnKernels]
 
 
@@ -63,19 +66,23 @@ def kernel_pictures(
     """
     drawn = []
     unchanged = {}
+    left_out = []
     last = dict(before)
     for own in kernels:
         label = own.layer_call.label
         weight = own.cut(pictures.max_kernels).weight
         known = before.get(label)
         if only_changed and known is not None and not _has_changed(known.weight, weight):
-            unchanged[label] = {**known.header, "step": known.step}
+            peak = largest_magnitude(weight)
+            unchanged[label] = {**known.header, "step": known.step, "peak_now": peak}
+            if not np.array_equal(known.weight, weight, equal_nan=True):
+                left_out.append(own)
             continue
         layer = pictures.of_kernels(own)
         drawn.append(layer)
         if only_changed:  # a copy: the weight may be part of all that was copied from a device
             last[label] = DrawnKernels(step, weight.copy(), layer.header)
-    return KernelPictures(drawn, unchanged, last)
+    return KernelPictures(drawn, unchanged, tuple(left_out), last)
 
 
 def _has_changed(before: Floats, now: Floats) -> bool:

@@ -53,6 +53,21 @@ def _size(step: LoggedStep) -> int:
     return sum(map(len, Encoder()(step))) + _EVENT_OVERHEAD
 
 
+def _log_fault(verdict: Verdict) -> None:
+    text = "\n  ".join(verdict.lines())
+    log.warning("%s", text, extra={VERDICT_OF: verdict.run})
+
+
+def _store_summary(verdict: Verdict, name: str) -> None:
+    """Write the verdict as a file beside the events."""
+    content = f"{json.dumps(verdict.as_json(), indent=1)}\n".encode()
+    directory = log_directory(verdict.run)
+    if isinstance(directory, RemoteDirectory):
+        directory.put(name, content)
+    else:
+        store(directory / name, content)
+
+
 class Pipeline:
     """The worker, summary builder and writer of one logger; independent of torch."""
 
@@ -157,33 +172,34 @@ class Pipeline:
         )
 
     def _conclude(self) -> None:
-        """Log and write why the run is as it is: once, after its last step."""
+        """Write the last kernels, and log and write why the run is as it is: once, at its end."""
         newest = self._newest
         if newest is None or self._worker.is_inherited:
             return
         self._newest = None
-        try:
-            verdict = self.verdict
-            if verdict is not None and verdict.state == "fault":
-                text = "\n  ".join(verdict.lines())
-                log.warning("%s", text, extra={VERDICT_OF: verdict.run})
-            if verdict is not None and verdict.run:
-                self._write_verdict(verdict, newest)
-        except Exception as error:
-            raise_interrupt(error)
-            self._warn.error("verdict", error, "the run is logged without it")
+        parts = ("last kernels", self._write_last_kernels), ("verdict", self._write_verdict)
+        for what, write in parts:
+            try:
+                write(newest)
+            except Exception as error:
+                raise_interrupt(error)
+                self._warn.error(what, error, f"the run is logged without its {what}")
 
-    def _write_verdict(self, verdict: Verdict, newest: LoggedStep) -> None:
+    def _write_last_kernels(self, newest: LoggedStep) -> None:
+        """The newest step's kernels where they hardly changed: those of the last step are kept."""
+        kernels = () if self.log_dir is None else self._build.left_out_kernels()
+        if kernels:
+            self._write_more(newest, pictures=kernels)
+
+    def _write_verdict(self, newest: LoggedStep) -> None:
         """As a text of the newest step, and as a file beside the events."""
-        text = {self._prefix + tags.WHY: "\n\n".join(verdict.lines())}
-        self._write_more(newest, texts=text)
-        content = f"{json.dumps(verdict.as_json(), indent=1)}\n".encode()
-        directory = log_directory(verdict.run)
-        name = self._prefix + tags.SUMMARY_FILE
-        if isinstance(directory, RemoteDirectory):
-            directory.put(name, content)
-        else:
-            store(directory / name, content)
+        verdict = self.verdict
+        if verdict is not None and verdict.state == "fault":
+            _log_fault(verdict)
+        if verdict is not None and verdict.run:
+            why = {self._prefix + tags.WHY: "\n\n".join(verdict.lines())}
+            self._write_more(newest, texts=why)
+            _store_summary(verdict, self._prefix + tags.SUMMARY_FILE)
 
     def _write_more(self, newest: LoggedStep, **further: Any) -> None:
         """Write further fields of the newest step, unless they are too large."""

@@ -277,5 +277,5 @@ def test_an_error_while_it_is_written_does_not_reach_the_training(
     monkeypatch.setattr(Pipeline, "_write_verdict", fail)
     monkeypatch.delenv(ON_ERROR)
     closed(tmp_path)
-    assert "verdict: RuntimeError: no verdict; the run is logged without it" in caplog.text
+    assert "verdict: RuntimeError: no verdict; the run is logged without its verdict" in caplog.text
     assert read(tmp_path).Tags()["tensors"]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
 from composed_steps import CALL, compose, kernels_of, measured
 from numpy.typing import NDArray
 from torch import ones
@@ -39,7 +40,8 @@ def test_kernels_are_drawn_again_once_they_have_changed_since_they_were_drawn() 
     found = headers(weight(factor) for factor in (1.0, 1.02, 1.04, 1.06, 1.06))
     assert drawn(found) == [True, False, False, True, False]
     picture = next(each for each in found[0]["pictures"] if each["role"] == "kernels")
-    assert found[2]["kernels"] == {**picture, "step": 0}
+    assert picture["peak"] == 1
+    assert found[2]["kernels"] == {**picture, "step": 0, "peak_now": pytest.approx(1.04)}
     assert found[4]["kernels"]["step"] == 3
     assert "kernels" not in found[3]
 

@@ -13,10 +13,12 @@ from fmapboard.formats.tab_records import Floats, FormatError
 from fmapboard.plugin.answers import Binary, Invalid, Missing
 from fmapboard.plugin.layer_series import Series, requested_series, timeline
 from fmapboard.plugin.overview_series import run_overview
+from fmapboard.plugin.routes.maps import drawn_at_end
 from fmapboard.plugin.shown_channels import shown_channels
 from fmapboard.plugin.stored_record import (
     MAPS_ROLES,
     WEIGHTS,
+    PictureFacts,
     Record,
     change,
     channel_codes,
@@ -101,10 +103,15 @@ def history(provider: Provider, run: str, key: str, sample: int = 0) -> History:
     arrays |= _of_all_channels(provider, run, series)
     shown = timeline(points)
     (channel,) = shown_channels(provider, run, [series])
+    kernels = [drawn for row in rows.values() for drawn in row.kernels]
+    last = points[-1].step
+    earlier = rows[last, points[-1].wall_time].earlier_kernels
+    if earlier is not None and drawn_at_end(provider, run, last, earlier):
+        kernels.append(DrawnKernels(last, earlier.peak_now))
     return History(
         steps=shown.steps,
         wall_times=shown.wall_times,
-        kernels=[drawn for row in rows.values() for drawn in row.kernels],
+        kernels=kernels,
         shown=channel,
         arrays=arrays,
     )
@@ -138,11 +145,13 @@ class _Row(NamedTuple):
         values: name of a statistic -> its values, float32 [drawn]; empty if it cannot be read.
         kernels: the kernels that were drawn.
         samples: number of samples of its pictures.
+        earlier_kernels: an earlier picture of kernels that have hardly changed since.
     """
 
     values: Mapping[str, npt.NDArray[np.float32]]
     kernels: tuple[DrawnKernels, ...] = ()
     samples: int = 0
+    earlier_kernels: PictureFacts | None = None
 
 
 _Rows: TypeAlias = dict[tuple[int, float], _Row]
@@ -194,7 +203,7 @@ def _row(record: Record, step: int, sample: int) -> _Row:
         if entry["role"] == "kernels":
             kernels.append(DrawnKernels(step, entry.get("peak")))
     samples = max((picture.samples for picture in record.header.pictures), default=0)
-    return _Row(sent, tuple(kernels), samples)
+    return _Row(sent, tuple(kernels), samples, record.header.kernels)
 
 
 def _table(rows: Sequence[npt.NDArray[np.float32] | None]) -> npt.NDArray[np.float32]:

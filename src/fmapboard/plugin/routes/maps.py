@@ -17,6 +17,7 @@ from fmapboard.plugin.stored_record import (
     MAPS_ROLES,
     Header,
     LayerAt,
+    PictureFacts,
     Record,
     channel_codes,
     headers_at,
@@ -82,10 +83,9 @@ def maps(provider: Provider, run: str, key: str, step: int) -> Maps:
         record = read_record(*blobs)
     except FormatError as error:
         raise Missing(str(error)) from error
-    if (
-        point.step == series.points[-1].step
-    ):  # whatever is kept besides, the newest step has its kernels
-        record = record.with_earlier_kernels()
+    if point.step == series.points[-1].step:  # it has its kernels, whatever is kept besides
+        earlier = record.header.kernels
+        record = record.with_kernels(are_drawn=drawn_at_end(provider, run, point.step, earlier))
     pictures, absent = _pictures(provider, LayerAt(series, point, record))
     slices, ranges = _slices(provider, LayerAt(series, point, record))
     return Maps(
@@ -96,6 +96,21 @@ def maps(provider: Provider, run: str, key: str, step: int) -> Maps:
         pictures=(*pictures, *slices),
         missing=absent,
     )
+
+
+def drawn_at_end(provider: Provider, run: str, step: int, kernels: PictureFacts | None) -> bool:
+    """True if kernels that hardly changed were drawn all the same, as those of the last step.
+
+    Args:
+        provider: of the run.
+        run: name of the run.
+        step: a step.
+        kernels: the earlier picture that its record names; None if it names none.
+    """
+    if kernels is None or kernels.peak_now is None:
+        return False
+    drawn = provider.points(IMAGES, run, [kernels.tag]).get(kernels.tag, ())
+    return point_at(drawn, step) is not None
 
 
 def _with_tokens(provider: Provider, run: str, layer: LayerAt) -> dict[str, Any]:
