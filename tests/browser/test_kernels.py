@@ -97,7 +97,7 @@ def test_of_experts_a_row_of_weights_each_is_shown_and_none_is_a_channel(
     assert "its rows are no channels" in person.see(".kernels .note").text_content()
     person = visit(address, view="film", channel=1, **place)
     person.settle()
-    assert "the weight has no kernel per" in drawn_texts(person, ".film canvas")
+    assert "the weight has no kernel per channel" in drawn_texts(person, ".film canvas")
 
 
 def test_a_click_selects_the_output_channel_and_the_maps_show_it(

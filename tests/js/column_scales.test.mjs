@@ -51,6 +51,8 @@ test(
     assert.equal(note([A, NONE], 2, true), "");
     const lost = column("B", [NaN, NaN], [NaN, NaN]);
     assert.equal(note([A, lost], 2), ONE);
+    const nonfinite = column("B", [0, 0], [0, 0], [CODE.NONFINITE, CODE.NONFINITE]);
+    assert.equal(note([A, nonfinite], 2), ONE);
   },
 );
 

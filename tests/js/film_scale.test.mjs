@@ -37,6 +37,7 @@ test("a report's colour bar counts the steps of the film, not all logged ones", 
   };
   assert.deepEqual(words([0, 20, 40]), ["0 … 1", "locked over 1 of 3 steps", "(no large values)"]);
   assert.equal(words([20, 40])[1], "locked over other steps");
+  assert.equal(words([0])[1], "locked over 1 step");
   const fine = array(FINE, FINE, FINE, FINE, FINE);
   const far = { ...arrays, "inputs.hi": array(1, 50, 1, 1, 1), "inputs.code": fine };
   const found = lockedRanges([{ ...history, arrays: far }], "inputs", [0], CHANNEL, [[0, 20]]);

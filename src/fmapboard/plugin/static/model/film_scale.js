@@ -156,7 +156,7 @@ export function scaleWords({ locked, isLocked, steps, sharing, inFilm, how, unit
     far ? `${far} beyond scale` : "",
     faulty ? "none with a fault" : "",
   ].filter(Boolean);
-  const alone = kept > 0 ? `${over} ${unit}s` : `other ${unit}s`;
+  const alone = kept > 0 ? `${over} ${unit}${steps.length > 1 ? "s" : ""}` : `other ${unit}s`;
   return [
     `${short(locked.lo[channel])} … ${short(locked.hi[channel])}`,
     `locked over ${sharing ? `${unit}s of ${sharing}` : alone}`,

@@ -180,7 +180,7 @@ export function scaleNote({ columns, ranges, channels, ownScale }) {
   const shown = columns.filter(({ side }) => side);
   if (shown.length < 2) return "";
   if (ownScale) return "Each column has a scale of its own: equal colours are not equal values.";
-  const flat = shown.filter(({ side }) => side && share(side, ranges, channels) < FLAT);
+  const flat = shown.filter((column) => share(column, ranges, channels) < FLAT);
   const others = shown.filter((column) => !flat.includes(column));
   if (!flat.length || !others.length) return "Both columns are on one scale.";
   return (
@@ -189,26 +189,33 @@ export function scaleNote({ columns, ranges, channels, ownScale }) {
   );
 }
 
+/** Codes of the states of a column's channels. @param {SceneColumn} column */
+const codesOf = ({ maps, question }) => maps?.arrays[`${question?.role}.code`]?.values;
+
 /**
- * Share of the range that a side has: the median.
- * @param {Side} side @param {Ranges} ranges @param {number} channels
+ * Share of the range that a column has: the median over the finite channels.
+ * @param {SceneColumn} column @param {Ranges} ranges @param {number} channels
  */
-function share({ lo, hi }, ranges, channels) {
+function share(column, ranges, channels) {
+  const { lo = [], hi = [] } = column.side ?? {};
+  const codes = codesOf(column);
   const parts = [];
   for (let c = 0; c < channels; c += 1) {
     const whole = ranges.hi[c] - ranges.lo[c];
-    if (whole > 0 && Number.isFinite(hi[c] - lo[c])) parts.push((hi[c] - lo[c]) / whole);
+    if (codes?.[c] === CODE.NONFINITE || !(whole > 0)) continue;
+    if (Number.isFinite(hi[c] - lo[c])) parts.push((hi[c] - lo[c]) / whole);
   }
   parts.sort((a, b) => a - b);
   return parts.length ? parts[Math.floor(parts.length / 2)] : 1;
 }
 
 /** The values of a column, in words. @param {SceneColumn} column @param {number} channels */
-function extent({ letter, side, maps, question }, channels) {
+function extent(column, channels) {
+  const { letter, side } = column;
   const of = (/** @type {ArrayLike<number>|undefined} */ ends) =>
     Array.prototype.slice.call(ends ?? [], 0, channels).filter(Number.isFinite);
   const [lo, hi] = [Math.min(...of(side?.lo)), Math.max(...of(side?.hi))];
-  const codes = maps?.arrays[`${question?.role}.code`]?.values.subarray(0, channels);
+  const codes = codesOf(column)?.subarray(0, channels);
   const large = codes?.includes(CODE.LARGE) ? " (large)" : "";
   return `from ${short(lo, 2)} to ${short(hi, 2)}${large} in ${letter}`;
 }
