@@ -124,7 +124,7 @@ def test_a_missing_framework_raises_one_line_that_names_what_to_install(
 
 def test_every_option_of_watch_is_an_option_of_the_integrations() -> None:
     taken = set(inspect.signature(fmapboard.watch).parameters)
-    of_the_loop = {"model", "writer", "optimizer", "scaler", "every", "start_step", "prove"}
+    of_the_loop = {"model", "writer", "optimizer", "scaler", "every", "start_step"}
     of_the_default_directory = {"comment", "filename_suffix"}
     assert set(PlacedOptions.__annotations__) - {"share_writer"} == (
         taken - of_the_loop - of_the_default_directory

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 from typing_extensions import Unpack
 
 from fmapboard.errors import optional
@@ -80,12 +83,12 @@ class FeatureMapHandler:
             not_rehearsed("its trainer was not made by create_supervised_trainer")
             return
 
-        def loss(model: nn.Module, batch: Any) -> Any:
-            images, labels = held["prepare_batch"](batch, device=held.get("device"))
-            call = held.get("model_fn", nn.Module.__call__)
-            transform = held.get("model_transform", _same)
-            return held["loss_fn"](transform(call(model, images)), labels)
-
+        loss = _SupervisedLoss(
+            held["loss_fn"],
+            partial(held["prepare_batch"], device=held.get("device")),
+            held.get("model_fn", nn.Module.__call__),
+            held.get("model_transform", _same),
+        )
         self.rehearsal = rehearsed(
             self._model, held["optimizer"], engine.state.dataloader, loss, scaler=self._scaler
         )
@@ -98,10 +101,35 @@ class FeatureMapHandler:
         self._run.begin_validation(engine.state.iteration // self._accumulated)
 
     def _failed(self, engine: Any, error: BaseException) -> None:
-        self._run.close()
+        self._run.failed()
         if len(engine._event_handlers[ignite.Events.EXCEPTION_RAISED]) == 1:
             raise error  # ignite does not raise it once there is a handler, here only ours
 
 
 def _same(output: Any) -> Any:
     return output
+
+
+@dataclass(frozen=True, slots=True)
+class _SupervisedLoss:
+    """The loss of ``create_supervised_trainer``, whose arguments are the fields."""
+
+    loss_fn: Callable[[Any, Any], Tensor]
+    prepare_batch: Callable[[Any], tuple[Any, Any]]
+    model_fn: Callable[[nn.Module, Any], Any]
+    model_transform: Callable[[Any], Any]
+
+    def __call__(self, model: nn.Module, batch: Any) -> Tensor:
+        """The loss of a copy of the network."""
+        images, labels = self.prepare_batch(batch)
+        output = self.model_fn(model, images)
+        return self.loss_fn(self.model_transform(output), labels)
+
+    def own(self, own: Callable[[Any], Any]) -> _SupervisedLoss:
+        """The loss with functions that refer to copies."""
+        return _SupervisedLoss(
+            own(self.loss_fn),
+            own(self.prepare_batch),
+            own(self.model_fn),
+            own(self.model_transform),
+        )

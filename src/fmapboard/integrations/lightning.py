@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -52,12 +53,13 @@ class FeatureMapCallback(pl.Callback):  # type: ignore[misc, name-defined]  # kn
         if not pl_module.automatic_optimization or len(trainer.optimizers) != 1:
             not_rehearsed("training_step calls optimizers itself")
             return
-        plugin = trainer.precision_plugin
-        scaler = getattr(plugin, "scaler", None)
-        step = partial(_step, _silent(trainer))
-        self.rehearsal = rehearsed(
-            pl_module, trainer.optimizers[0], trainer.train_dataloader, step, scaler=scaler
-        )
+        loader = trainer.train_dataloader
+        if isinstance(loader, (list, tuple, Mapping)):
+            not_rehearsed("its batches come from several loaders")
+            return
+        scaler = getattr(trainer.precision_plugin, "scaler", None)
+        loss = _TrainingStep(trainer, pl_module)
+        self.rehearsal = rehearsed(pl_module, trainer.optimizers[0], loader, loss, scaler=scaler)
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, *_: Any) -> None:
         """Begin an optimizer step, or its next micro-batch."""
@@ -102,10 +104,12 @@ class FeatureMapCallback(pl.Callback):  # type: ignore[misc, name-defined]  # kn
         self._run.end_validation()
 
     def on_train_end(self, *_: Any) -> None:
-        """Write pending steps and close; also after an exception."""
+        """Write pending steps and close."""
         self._run.close()
 
-    on_exception = on_train_end
+    def on_exception(self, *_: Any) -> None:
+        """Write pending steps and close; no cause is proven."""
+        self._run.failed()
 
 
 def _silent(trainer: Any) -> Any:
@@ -122,15 +126,48 @@ def _silent(trainer: Any) -> Any:
     return Silent()
 
 
-def _step(trainer: Any, module: Any, batch: Any) -> Any:
-    """What ``training_step`` of a copy returns."""
-    own = vars(module)
-    own["_trainer"] = trainer
-    own["log"] = own["log_dict"] = own["print"] = _ignore
-    arguments = (batch, 0, 0)
-    count = len(inspect.signature(module.training_step).parameters)
-    with trainer.precision_plugin.forward_context():
-        return module.training_step(*arguments[:count])
+_TRANSFERS = ("on_before_batch_transfer", "transfer_batch_to_device", "on_after_batch_transfer")
+"""Hooks through which a batch goes, in this order."""
+
+
+class _TrainingStep:
+    """What ``training_step`` of a copy of a module returns, see `FrameworkLoss`.
+
+    Args:
+        trainer: the Trainer.
+        module: the module that it trains.
+    """
+
+    def __init__(self, trainer: Any, module: Any) -> None:
+        self._trainer = trainer
+        self._module = module
+        self._silent = _silent(trainer)
+
+    def __call__(self, module: Any, batch: Any) -> Any:
+        """What it returns for a batch."""
+        own = vars(module)
+        own["_trainer"] = self._silent
+        own["log"] = own["log_dict"] = own["print"] = _ignore
+        plugin = self._trainer.precision_plugin
+        arguments = (self._transferred(module, plugin.convert_input(batch)), 0, 0)
+        count = len(inspect.signature(module.training_step).parameters)
+        with plugin.forward_context():
+            return module.training_step(*arguments[:count])
+
+    def own(self, own: Callable[[Any], Any]) -> _TrainingStep:
+        """The step itself: what it refers to is read, and nothing in it is changed."""
+        return self
+
+    def _transferred(self, module: Any, batch: Any) -> Any:
+        """The batch after the hooks of the module, or of its data module, that transfer batches."""
+        selector = self._trainer._data_connector._datahook_selector
+        device = self._trainer.strategy.root_device
+        for name in _TRANSFERS:
+            holder = selector.get_instance(name)
+            hook = getattr(module if holder is self._module else holder, name)
+            places = (device, 0) if name == "transfer_batch_to_device" else (0,)
+            batch = hook(batch, *places)
+        return batch
 
 
 def _ignore(*_: Any, **__: Any) -> None:

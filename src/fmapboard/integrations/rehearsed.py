@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
-from torch import Tensor, nn
+from torch import nn
 
 from fmapboard.errors import first_line, log
 from fmapboard.interrupts import raise_interrupt
@@ -15,31 +15,25 @@ from fmapboard.rehearsal.result import Rehearsal
 from fmapboard.rehearsal.run import rehearse_step
 
 
-class FrameworkStep:
-    """The loss of a batch, computed by objects of a framework that are not copied.
+class FrameworkLoss(Protocol):
+    """The loss of a batch, computed by objects of a framework."""
 
-    Args:
-        loss: a function of a copy of the network and a batch.
-    """
+    def __call__(self, model: Any, batch: Any, /) -> Any:
+        """The loss of a copy of the network on a batch."""
 
-    def __init__(self, loss: Callable[[nn.Module, Any], Any]) -> None:
-        self._loss = loss
+    def own(self, own: Callable[[Any], Any], /) -> Any:
+        """The same loss with copies of what computing it may change.
 
-    def __call__(self, model: nn.Module, batch: Any) -> Tensor:
-        """The loss of a batch."""
-        found: Tensor = self._loss(model, batch)
-        return found
-
-    def own(self, own: Callable[[Any], Any]) -> FrameworkStep:
-        """The step itself: what it refers to reads the training and changes nothing."""
-        return self
+        Args:
+            own: copies an object; modules of the network become those of its copy.
+        """
 
 
 def rehearsed(
     model: nn.Module,
     optimizer: Any,
     batches: Any,
-    loss: Callable[[nn.Module, Any], Any],
+    loss: FrameworkLoss,
     *,
     scaler: Any = None,
 ) -> Rehearsal | None:
@@ -55,7 +49,7 @@ def rehearsed(
     if rank() != 0:
         return None
     try:
-        found = rehearse_step(model, batches, FrameworkStep(loss), optimizer, scaler=scaler)
+        found = rehearse_step(model, batches, loss, optimizer, scaler=scaler)
     except Exception as error:
         raise_interrupt(error)
         log.warning("the training was not rehearsed: %s", first_line(error))

@@ -34,6 +34,8 @@ class PlacedOptions(CommonOptions, total=False):
         layers: which layers to watch.
         rehearse: try the training on copies before its first step, see `fmapboard.rehearse`; with
             accelerate at the end of the first logged step.
+        prove: at the end, train copies without the cause of a fault, see `fmapboard.watch`; never
+            after an exception.
 
     All other keys are the options of `fmapboard.watch` with the same names.
     """
@@ -42,6 +44,7 @@ class PlacedOptions(CommonOptions, total=False):
     log_dir: str | Path | None
     layers: Layers
     rehearse: bool
+    prove: bool | float
 
 
 class RunOptions(PlacedOptions, total=False):
@@ -111,7 +114,7 @@ class TrainingRun:
             writer: a `writers.Writer` to use instead of a directory.
             wandb: makes a writer into the framework's W&B run; None if it has none.
         """
-        self.close()
+        self.failed()  # what is still open has not been ended by its framework
         self._number = start_step
         self._done = start_step
         self._validated = -1
@@ -123,7 +126,7 @@ class TrainingRun:
         if self._validates:
             given = self._options.get("name")
             name = f"{given}.validation" if given else "validation"
-            options |= {"name": name, "probe": None, "kernels": False}
+            options |= {"name": name, "probe": None, "kernels": False, "prove": False}
             if wandb is not None and isinstance(options.get("writer"), WandbWriter):
                 options["writer"] = wandb()  # one per worker thread
             self._validation = watch(model, every=1, **options)
@@ -176,11 +179,19 @@ class TrainingRun:
 
     def close(self) -> None:
         """Write all pending steps and close the loggers; a second call does nothing."""
+        for board in self._taken():
+            board.close()
+
+    def failed(self) -> None:
+        """Close the loggers after an exception: no cause is proven, and nothing is explained."""
+        for board in self._taken():
+            board.abandon()
+
+    def _taken(self) -> list[FeatureMapLogger]:
+        """The open loggers, which this run no longer holds."""
         boards = (self._training, self._validation)
         self._training = self._validation = None
-        for board in boards:
-            if board is not None:
-                board.close()
+        return [board for board in boards if board is not None]
 
 
 def checked(every: int | Schedule, **options: Any) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from torch import Tensor, nn
 from typing_extensions import Unpack
 
 from fmapboard.errors import optional
@@ -35,7 +38,7 @@ class FeatureMapCallback(hf.TrainerCallback):  # type: ignore[misc, name-defined
 
     def on_train_begin(self, *_: Any, **parts: Any) -> None:
         """Close the previous run, as the Trainer calls nothing after an exception; rehearse."""
-        self._run.close()
+        self._run.failed()
         if not self._run.rehearses:
             return
         from fmapboard.integrations.rehearsed import not_rehearsed, rehearsed
@@ -48,7 +51,7 @@ class FeatureMapCallback(hf.TrainerCallback):  # type: ignore[misc, name-defined
             parts["model"],
             parts["optimizer"],
             parts["train_dataloader"],
-            partial(_loss, trainer),
+            _TrainerLoss(trainer),
             scaler=trainer.accelerator.scaler,
         )
 
@@ -129,7 +132,37 @@ class FeatureMapCallback(hf.TrainerCallback):  # type: ignore[misc, name-defined
         return partial(WandbWriter, commit=True)
 
 
-def _loss(trainer: Any, model: Any, batch: Any) -> Any:
-    """The loss of a copy of the model, as the Trainer computes it."""
-    with trainer.compute_loss_context_manager():
-        return trainer.compute_loss(model, batch)
+class _TrainerLoss:
+    """The loss as a Trainer computes it, see `FrameworkLoss`.
+
+    Args:
+        trainer: the Trainer, or a copy of it.
+    """
+
+    def __init__(self, trainer: Any) -> None:
+        self._trainer = trainer
+
+    def __call__(self, model: nn.Module, batch: Any) -> Tensor:
+        """The loss of a copy of the network."""
+        with self._trainer.compute_loss_context_manager():
+            loss: Tensor = self._trainer.compute_loss(model, batch)
+            return loss
+
+    def own(self, own: Callable[[Any], Any]) -> _TrainerLoss:
+        """The loss of a copy of the Trainer that logs nothing.
+
+        The copy has modules and containers of its own, such as a teacher, or a list of losses.
+        """
+        trainer = copy.copy(self._trainer)
+        attributes = vars(trainer)
+        for name, value in attributes.items():
+            if isinstance(value, nn.Module):
+                attributes[name] = own(value)
+            elif type(value) in (list, dict, set):
+                attributes[name] = value.copy()
+        attributes["log"] = _ignore
+        return _TrainerLoss(trainer)
+
+
+def _ignore(*_: Any, **__: Any) -> None:
+    """In place of what logs."""
