@@ -103,6 +103,7 @@ class Setup:
     held_elsewhere: frozenset[str] = frozenset()
     schedules: Sequence[LRScheduler] = ()
     _trainings: dict[float, Training] = field(default_factory=dict)
+    _finished: dict[float, list[float]] = field(default_factory=dict)
 
     @property
     def batch(self) -> Any:
@@ -172,11 +173,22 @@ class Setup:
             )
         return known
 
+    def losses(self, factor: float, steps: int, *, seconds: float) -> list[float]:
+        """The losses of ``trained``, whose copy is not kept: each takes as much as the network."""
+        known = self._finished.get(factor, [])
+        has_ended = bool(known) and not isfinite(known[-1])
+        if len(known) >= steps or has_ended:
+            return known
+        found = self.trained(factor, steps, seconds=seconds).losses
+        self._finished[factor] = found
+        del self._trainings[factor]
+        return found
+
     def is_still(self, losses: Sequence[float]) -> bool:
         """True if steps have changed the loss by no more than its noise, that of dropout."""
         if len(losses) < 2 or not isfinite(losses[-1]):
             return False
-        unchanged = self.trained(0.0, _UNCHANGED, seconds=self.remaining() / 8).losses
+        unchanged = self.losses(0.0, _UNCHANGED, seconds=self.remaining() / 8)
         mean = fmean(unchanged)
         tolerance = max(STILL * abs(mean), 2 * pstdev(unchanged))
         return abs(fmean(losses[-5:]) - mean) <= tolerance
@@ -221,7 +233,7 @@ def sweep(setup: Setup, *, steps: int, most: int = 7) -> dict[float, list[float]
         left = setup.remaining()
         if left <= 0 or len(found) == most:
             return
-        losses = setup.trained(factor, steps, seconds=left / 2).losses
+        losses = setup.losses(factor, steps, seconds=left / 2)
         if len(losses) >= steps or (losses and not isfinite(losses[-1])):
             found[factor] = losses
 

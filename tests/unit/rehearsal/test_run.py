@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import random
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +21,7 @@ import fmapboard
 from fmapboard.errors import ConfigurationError
 from fmapboard.rehearsal.experiments import EXPERIMENTS
 from fmapboard.rehearsal.result import Rehearsal, RehearsalFault
+from fmapboard.rehearsal.training_copy import TrainingCopy
 
 CLASSES = 4
 
@@ -658,3 +661,20 @@ def test_wrong_arguments_are_refused() -> None:
         rehearsed(model, 3)
     with pytest.raises(ConfigurationError, match="loss=str: expected a function"):
         rehearsed(model, images(8), "loss")
+
+
+def test_few_copies_of_the_network_are_kept_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    alive = weakref.WeakSet[TrainingCopy]()
+    most = [0]
+
+    class Counted(TrainingCopy):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            alive.add(self)
+            gc.collect()
+            most[0] = max(most[0], len(alive))
+
+    monkeypatch.setattr("fmapboard.rehearsal.run.TrainingCopy", Counted)
+    found = rehearsed(network(nn.Softmax(dim=0)))  # at seven rates
+    assert len(answer(found, "rates").curves) == 7
+    assert most == [3]

@@ -48,7 +48,7 @@ class OneBatchIsLearnt(Experiment):
         first = inf
         for factor in FACTORS:
             seconds = setup.remaining() * 0.25
-            losses = setup.trained(factor, self.steps, seconds=seconds).losses
+            losses = setup.losses(factor, self.steps, seconds=seconds)
             curves[f"rate × {factor:g}"] = tuple(losses)
             first = losses[0]
             best = min(best, lowest(losses))
