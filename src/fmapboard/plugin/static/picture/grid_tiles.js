@@ -190,7 +190,7 @@ function axesOf(context, scene, of, where, look) {
   function name() {
     const text = isFlat ? "row" : isDownOutputs ? "out\\in" : "in\\out";
     context.textBaseline = "middle";
-    write(context, text, of.left - 6, y, look.muted, "right");
+    write(context, text, of.left - 6, y, look.muted, "right", of.left - 8);
   }
   const whole = { left: 0, top: 0, width: where.width, height: where.height };
   const [width, height] = [of.left - 2, of.top - 2];
