@@ -84,7 +84,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
-from typing import Any, Literal, NoReturn, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NoReturn, get_args, get_origin, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -109,6 +109,8 @@ _INVALID = (
 )
 """What parsing a damaged record may raise."""
 PLUGIN_NAME = "feature_maps"
+Signed = Annotated[int, "may be negative"]
+"""A whole number as the type of a field, such as a label; others are not negative."""
 Reader = Callable[[Any], Any]
 """Reads a JSON value as a type, or raises what `typed` may raise."""
 
@@ -239,8 +241,8 @@ def stored(value: Any) -> Any:
 def typed(kind: Any, raw: Any) -> Any:
     """A JSON value as a type annotation has it: a list as a tuple, an object as a dataclass.
 
-    Whole numbers are not negative, other numbers finite. Keys that a dataclass does not have are
-    ignored; those that are missing have its defaults.
+    Whole numbers are not negative unless they are `Signed`, other numbers finite. Keys that a
+    dataclass does not have are ignored; those that are missing have its defaults.
 
     Raises:
         TypeError, ValueError, ArithmeticError, AttributeError: it is of another type.
@@ -274,8 +276,13 @@ def _reader(kind: Any) -> Reader:
     raise TypeError(f"{kind}: no JSON value is read as this type")
 
 
+def _hints(kind: Any) -> dict[str, Any]:
+    """Field -> its type, `Signed` as such."""
+    return get_type_hints(kind, include_extras=True)
+
+
 def _record_reader(kind: Any) -> Reader:
-    readers = {name: _reader(hint) for name, hint in get_type_hints(kind).items()}
+    readers = {name: _reader(hint) for name, hint in _hints(kind).items()}
 
     def read(raw: Any) -> Any:
         known = {}
@@ -288,7 +295,7 @@ def _record_reader(kind: Any) -> Reader:
 
 
 def _named_tuple_reader(kind: Any) -> Reader:
-    readers = [_reader(hint) for hint in get_type_hints(kind).values()]
+    readers = [_reader(hint) for hint in _hints(kind).values()]
     return lambda raw: kind(*_each(readers, raw))
 
 
@@ -313,6 +320,12 @@ def _whole(raw: Any) -> int:
     _refuse(raw, int)
 
 
+def _signed(raw: Any) -> int:
+    if type(raw) is int and abs(raw) < 2**53:
+        return raw
+    _refuse(raw, int)
+
+
 def _number(raw: Any) -> float:
     is_number = isinstance(raw, (int, float)) and not isinstance(raw, bool)
     if is_number and math.isfinite(raw):
@@ -329,6 +342,7 @@ def _truth(raw: Any) -> bool:
 _PLAIN: Mapping[Any, Reader] = {
     str: _text,
     int: _whole,
+    Signed: _signed,
     float: _number,
     bool: _truth,
 }

@@ -16,7 +16,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, NamedTuple
 
-from fmapboard.formats.tab_records import read_json, reading, stored, typed, write_json
+from fmapboard.formats.tab_records import (
+    Signed,
+    read_json,
+    reading,
+    stored,
+    typed,
+    write_json,
+)
 
 MAX_NAMES = 64
 """Maximum number of names and of images that are stored per list."""
@@ -251,7 +258,7 @@ class OutputFacts:
     is_softmax_of_softmax: bool = False
     loss: float | None = None
     accuracy: float | None = None
-    labels: tuple[tuple[int, int], ...] | None = None
+    labels: tuple[tuple[Signed, int], ...] | None = None
     classes: int | None = None
     label_changes: int | None = None
     held: HeldLoss | None = None

@@ -17,6 +17,9 @@ from fmapboard.gradients.loss import predictions
 from fmapboard.gradients.outputs import MAX_ROWS, PendingOutput
 from fmapboard.gradients.rounding import in_float64
 
+IGNORED = -100
+"""The label that a loss of torch leaves out, unless it is told another one."""
+
 
 @dataclass(frozen=True, slots=True)
 class GivenLoss:
@@ -80,11 +83,15 @@ def _with_given(facts: OutputFacts, output: PendingOutput | None, given: GivenLo
     loss = float(given.loss.double().mean())
     known_loss = loss if isfinite(loss) else None
     facts = replace(facts, given=True, loss=known_loss, accuracy=None)
-    labels = given.labels
+    labels = None if given.labels is None else _whole(given.labels)
     if labels is None:
         return facts
-    counts = Counter(labels.tolist())
-    is_change = labels[1:] != labels[:-1]
+    is_counted = labels != IGNORED
+    counted = labels[is_counted]
+    if not len(counted):
+        return facts
+    counts = Counter(counted.tolist())
+    is_change = counted[1:] != counted[:-1]
     facts = replace(
         facts,
         labels=tuple(counts.most_common(MAX_NAMES)),
@@ -99,4 +106,10 @@ def _with_given(facts: OutputFacts, output: PendingOutput | None, given: GivenLo
     else:
         predicted = output.predicted.numpy()
     is_right = predicted == labels.numpy()
-    return replace(facts, accuracy=float(is_right.mean()))
+    return replace(facts, accuracy=float(is_right[is_counted.numpy()].mean()))
+
+
+def _whole(labels: Tensor) -> Tensor | None:
+    """The labels as whole numbers; None if they are others, such as the targets of a regression."""
+    whole = labels.long()
+    return whole if bool((whole == labels).all()) else None

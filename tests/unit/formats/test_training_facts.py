@@ -305,3 +305,13 @@ def test_a_damaged_record_of_the_first_nonfinite_value_is_refused(change: dict[s
     raw = json.loads(pack_nonfinite(FIRST)[0])
     with pytest.raises(FormatError):
         unpack_nonfinite([json.dumps(raw | change).encode()], "")
+
+
+def test_labels_may_be_negative_and_counts_may_not() -> None:
+    signs = OutputFacts("", (8, 1), labels=((-1, 5), (1, 3)))
+    found = TrainingFacts(outputs=(signs,))
+    assert unpack_training_facts(pack_training_facts(found)) == found
+    with pytest.raises(FormatError, match="-5 does not fit int"):
+        unpack_training_facts(
+            pack_training_facts(TrainingFacts(outputs=(replace(signs, labels=((1, -5),)),)))
+        )

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
 
 import fmapboard
+from fmapboard.formats import tags
+from fmapboard.formats.training_facts import unpack_training_facts
 from fmapboard.writers.folder import MemoryWriter
 
 
@@ -55,3 +59,46 @@ def test_of_many_rows_of_one_unit_all_are_counted() -> None:
         loss.backward()
         optimizer.step()
     assert kept.steps[0].scalars["loss/accuracy"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("labels", "stored"),
+    [
+        (torch.tensor([1, -1, 1, 1]), ((1, 3), (-1, 1))),
+        (torch.tensor([1.0, 0.0, 1.0, 1.0]), ((1, 3), (0, 1))),
+        (torch.tensor([True, False, True, True]), ((1, 3), (0, 1))),
+        (torch.tensor([1, -100, 1, 1]), ((1, 3),)),
+        (torch.full((4,), -100), None),
+        (torch.tensor([0.5, 0.25, 1.0, 2.0]), None),
+        (torch.tensor([1.0, math.nan, 1.0, 1.0]), None),
+    ],
+    ids=["signs", "floats", "truths", "ignored", "all ignored", "targets", "nan"],
+)
+def test_whatever_labels_are_given_the_facts_of_the_step_are_read_back(
+    labels: torch.Tensor, stored: tuple[tuple[int, int], ...] | None
+) -> None:
+    model, kept = nn.Sequential(nn.Flatten(), nn.Linear(4, 2)), MemoryWriter()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1) as board:
+        loss = model(torch.randn(4, 1, 2, 2)).square().mean()
+        board.loss(loss, labels)
+        loss.backward()
+        optimizer.step()
+    (record,) = (one for one in kept.steps[0].records if one.tag == tags.TRAINING_FACTS)
+    (output,) = unpack_training_facts(record.blobs).outputs
+    assert output.labels == stored
+    assert output.loss == pytest.approx(loss.item())
+
+
+def test_rows_with_the_label_that_torch_leaves_out_do_not_count_as_wrong() -> None:
+    model, kept = nn.Sequential(nn.Flatten(), nn.Linear(4, 3)), MemoryWriter()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    batch = torch.randn(16, 1, 2, 2)
+    labels = model(batch).argmax(1)
+    labels[::4] = -100
+    with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1) as board:
+        loss = F.cross_entropy(model(batch), labels)
+        board.loss(loss, labels)
+        loss.backward()
+        optimizer.step()
+    assert kept.steps[0].scalars["loss/accuracy"] == 1
