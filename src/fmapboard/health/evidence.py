@@ -403,6 +403,13 @@ class OutputEvidence(InputEvidence):
         return kind in (last.type, *last.followed_by)
 
     @property
+    def ends_in_one_unit(self) -> bool:
+        """True if the last layer that is watched returns a single unit, or a softmax follows it."""
+        if self.record.health is None or not self.record.health.rows:
+            return False
+        return self.ends_in("Softmax") or self.record.health.rows[-1].facts.channels == 1
+
+    @property
     def is_sigmoid_at_end(self) -> bool:
         """True if a sigmoid follows the last layer, or all that it returns would saturate one."""
         if self.ends_in("Sigmoid"):
