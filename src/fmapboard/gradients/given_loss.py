@@ -105,6 +105,8 @@ def _with_given(facts: OutputFacts, output: PendingOutput | None, given: GivenLo
         predicted = predictions(in_float64(output.values))
     else:
         predicted = output.predicted.numpy()
+    if output.shape[1] == 1:
+        labels = labels.clamp_min(0)  # -1 and 1 of a hinge loss are 0 and 1
     is_right = predicted == labels.numpy()
     return replace(facts, accuracy=float(is_right[is_counted.numpy()].mean()))
 

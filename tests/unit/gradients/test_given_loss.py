@@ -102,3 +102,17 @@ def test_rows_with_the_label_that_torch_leaves_out_do_not_count_as_wrong() -> No
         loss.backward()
         optimizer.step()
     assert kept.steps[0].scalars["loss/accuracy"] == 1
+
+
+def test_of_one_unit_the_sign_is_the_answer_to_labels_of_minus_1_and_1() -> None:
+    model, kept = nn.Sequential(nn.Flatten(), nn.Linear(4, 1)), MemoryWriter()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    batch = torch.randn(16, 1, 2, 2)
+    labels = torch.where(model(batch)[:, 0] > 0, 1, -1)
+    labels[:4] *= -1
+    with fmapboard.watch(model, writer=kept, optimizer=optimizer, every=1) as board:
+        loss = F.relu(1 - model(batch)[:, 0] * labels).mean()
+        board.loss(loss, labels)
+        loss.backward()
+        optimizer.step()
+    assert kept.steps[0].scalars["loss/accuracy"] == 0.75
