@@ -21,7 +21,8 @@ class SoftmaxOverQueriesCheck(Rule):
     others a multiple. The network learns, and less than it could.
 
     Silent: where a layer takes several softmaxes, as linear attention and that which normalizes
-    queries and keys in turn; where there are not as many keys as queries, as in slot attention.
+    queries and keys in turn; where there are not as many keys as queries, as in slot attention;
+    where no attribute such as ``num_heads`` of the module says how many heads it has.
 
     Example: ``logits.softmax(-2)`` for logits [N, heads, queries, keys].
 
