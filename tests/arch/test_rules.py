@@ -21,7 +21,7 @@ PARTS = ("Why it hurts:", "Silent:", "Example:")
 """What the docstring of a rule explains, in this order."""
 PLAIN = {0, 1, 2}
 """Numbers that need no source, of either sign."""
-READERS = ["states", "evidence", "progress", "verdict", "record"]
+READERS = ["states", "evidence", "progress", "verdict", "record", "layer_findings"]
 """Modules of ``health``, besides the rules, that compare with thresholds."""
 SERIES = {"PIXEL_SHUFFLE"}
 """Names in `thresholds` that are several numbers, with a docstring in place of unit and source."""

@@ -14,7 +14,7 @@ from fmapboard.formats.checks import LargestUpdate
 from fmapboard.formats.tab_records import Floats
 from fmapboard.formats.training_facts import OutputFacts, TrainingFacts
 from fmapboard.health import thresholds
-from fmapboard.health.layer_findings import LEAST_VALUES, DeadLayer, dead_layers
+from fmapboard.health.layer_findings import DeadLayer, dead_layers
 from fmapboard.health.record import NotRecorded, RunRecord, Series, Steps
 from fmapboard.health.states import ROUNDING
 from fmapboard.health.table import HealthRow, HealthTable, is_normalized
@@ -589,7 +589,7 @@ class Evidence(UpdateEvidence):
         Args:
             share: share of the channels, 0 to 1, from which a layer counts.
             share_at_start: the same of channels that are dead since the first logged step, and of
-                networks that learn, whose small maps (`layer_findings.LEAST_VALUES`) do not count.
+                networks that learn, whose small maps (`thresholds.DEAD_VALUES`) do not count.
 
         Raises:
             NotRecorded: the run has no overview series.
@@ -603,7 +603,7 @@ class Evidence(UpdateEvidence):
             if since > table.steps[0] and not learns:
                 least = share
             is_lasting = since < table.steps[-1] or len(table.steps) == 1
-            if learns and table.rows[layer.spell.row].facts.values < LEAST_VALUES:
+            if learns and table.rows[layer.spell.row].facts.values < thresholds.DEAD_VALUES.value:
                 continue
             if is_lasting and layer.share >= least - ROUNDING:
                 layers.append(layer._replace(spell=layer.spell._replace(since=since)))

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fmapboard.formats.training_facts import FirstNonfinite
+from fmapboard.health import thresholds
 from fmapboard.health.states import MAJOR, MINOR, ROUNDING, is_activation, states
 from fmapboard.health.table import HealthTable, call_text
 
@@ -94,11 +95,6 @@ def _partly(spell: Spell, whole: str) -> str:
 
 LINES = 5
 """Maximum number of findings per kind; the last of them says how many more layers there are."""
-_NEARLY_ALL = 0.9
-"""Share of dead channels from which all values of a layer count together."""
-LEAST_VALUES = 500
-"""Values per channel, or of a layer that is dead as a whole, below which dead channels are not
-reported: in small maps they come and go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,9 +180,9 @@ def _dead(table: HealthTable) -> tuple[Flags, Flags]:
     values = np.array([layer.values for layer in facts])  # per channel
     of_all = values * [layer.channels for layer in facts]
     dead = np.nan_to_num(table.columns["dead"])
-    is_whole = dead >= _NEARLY_ALL - ROUNDING
+    is_whole = dead >= thresholds.DEAD_NEARLY_ALL.value - ROUNDING
     counted = np.where(is_whole, dead * of_all, values)
-    flags["dead"] = lasting & (counted >= LEAST_VALUES)
+    flags["dead"] = lasting & (counted >= thresholds.DEAD_VALUES.value)
     whole: Flags = np.zeros_like(lasting)
     for kind in ("dead", "constant"):
         whole |= flags[kind] & (table.columns[kind] >= 1 - ROUNDING)

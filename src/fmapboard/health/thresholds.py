@@ -255,6 +255,16 @@ DEAD_SHARE_AT_START = Threshold(
     healthy="0 to 0.88",
     faulty="0.9 to 1",
 )
+DEAD_NEARLY_ALL = Threshold(
+    0.9,
+    "share of a layer's channels",
+    "definition: from it on all values of a layer count together",
+)
+DEAD_VALUES = Threshold(
+    500,
+    "values per channel, or of a layer that is dead as a whole",
+    "in small maps they come and go",
+)
 TOKENS_PER_EXPERT = Threshold(
     20,
     "tokens per expert",

@@ -9,7 +9,7 @@ from typing import ClassVar
 from fmapboard.health import effects, thresholds
 from fmapboard.health.evidence import Evidence
 from fmapboard.health.finding import Finding, whole_percent
-from fmapboard.health.layer_findings import DEAD, LEAST_VALUES, LINES, OFF, DeadLayer, Spell
+from fmapboard.health.layer_findings import DEAD, LINES, OFF, DeadLayer, Spell
 from fmapboard.health.rule import Rule
 from fmapboard.health.states import ROUNDING
 from fmapboard.health.table import HealthTable, after_activation, call_text, is_normalized
@@ -71,7 +71,7 @@ class DeadCheck(Rule):
         count = f"{row.facts.channels} " if row.facts.channels else ""
         where = call_text(table, row) + after_activation(table, row)
         besides = ""
-        if row.facts.values < LEAST_VALUES:
+        if row.facts.values < thresholds.DEAD_VALUES.value:
             besides = f"; few values: {row.facts.values} per channel"
         if layer.behind:
             layers = "layer" if layer.behind == 1 else "layers"
