@@ -58,6 +58,9 @@ class LabelsFitImages(Experiment):
     that of the others as it is: labels were shuffled, or belong to other images. Or all labels are
     the same.
 
+    A task that takes more images than were drawn, or whose labels are mostly noise, looks the same
+    with right labels.
+
     Not judged: one batch alone, fewer than 64 labels, or 8 to learn of each class; labels that are
     neither classes nor numbers; losses that compare sets, of which each order is as good.
 
@@ -148,8 +151,9 @@ class LabelsFitImages(Experiment):
         return fault(
             f"labels do not belong to images: {text}",
             figure=share,
-            advice="Look at what shuffles, sorts or indexes "
-            "only one of the two, and at a few pairs",
+            advice="Look at what shuffles, sorts or indexes only one of the two, and at a few "
+            "pairs. If these are right, the task takes more images than were drawn, and this says "
+            "nothing",
             curves=curves,
         )
 
