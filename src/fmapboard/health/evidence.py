@@ -209,6 +209,19 @@ class InputEvidence:
         if all(facts.batch is None for facts in self.facts.values()):
             self.check_images()
 
+    def check_attention(self) -> None:
+        """Do nothing if rows of attention are known of each layer that computes it.
+
+        Raises:
+            NotRecorded: of one they are not, such as where it is computed in a way of its own.
+        """
+        rows = [row.facts for row in self.layers.rows]
+        seen = {facts.layer.rpartition(".")[0] for facts in rows if facts.unit == "head"}
+        for facts in rows:
+            is_attention = facts.shape.startswith("Attention") and facts.unit != "head"
+            if is_attention and facts.layer not in seen:
+                raise NotRecorded(f"the rows of attention in `{facts.layer}`, which was not seen")
+
     def check_images(self) -> None:
         """Do nothing if the network is known to have no layer for images.
 

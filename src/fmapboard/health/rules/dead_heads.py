@@ -64,6 +64,7 @@ class DeadHeadsCheck(Rule):
             if share > 0 and table.steps[-1] - since >= self.span:
                 found.append((since, index, share))
         if not found:
+            evidence.check_attention()
             return
         since, index, share = min(found)
         row = table.rows[index]

@@ -21,8 +21,9 @@ class SoftmaxOverQueriesCheck(Rule):
     others a multiple. The network learns, and less than it could.
 
     Silent: where a layer takes several softmaxes, as linear attention and that which normalizes
-    queries and keys in turn; where there are not as many keys as queries, as in slot attention;
-    where no attribute such as ``num_heads`` of the module says how many heads it has.
+    queries and keys in turn; where there are not as many keys as queries, as in slot attention.
+    Where no attribute such as ``num_heads`` of the module says how many heads it has, attention is
+    not seen, and the check is listed as not checked.
 
     Example: ``logits.softmax(-2)`` for logits [N, heads, queries, keys].
 
@@ -42,6 +43,7 @@ class SoftmaxOverQueriesCheck(Rule):
         newest = evidence.newest.off_one
         found = [label for label, off in newest.items() if off >= self.off and calls[label] == 1]
         if not found:
+            evidence.check_attention()
             return
         first = found[0]
         steps = [step for step, facts in evidence.facts.items() if first in facts.off_one]

@@ -61,7 +61,7 @@ def test_the_first_steps_tell_nothing() -> None:
 
 
 def test_units_of_other_layers_are_no_heads() -> None:
-    assert attended([0.25] * LAST, [0.25] * LAST, unit="unit") == []
+    assert attended([0.25] * LAST, [0.25] * LAST, unit="unit", shape="MLP 64→256") == []
 
 
 def test_dead_heads_are_no_dead_channels_and_hide_none_behind_them() -> None:
