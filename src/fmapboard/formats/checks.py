@@ -136,6 +136,7 @@ class Seen:
         optimizers: names of the classes of the optimizers at the newest step.
         weight_decays: lowest and highest weight decay there; None if they are not known.
         batch: number of images of the newest batch; None if it is not known.
+        rows: size of the first axis of each output at the newest step; None if they differ.
         no_loss: name of an output, behind that of its model -> why its loss is not known, one of
             `training_facts.NoLoss`.
     """
@@ -153,6 +154,7 @@ class Seen:
     optimizers: tuple[str, ...] = ()
     weight_decays: tuple[float, float] | None = None
     is_usual_estimate: bool = False
+    rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

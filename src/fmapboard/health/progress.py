@@ -10,7 +10,7 @@ import numpy as np
 
 from fmapboard.formats import tags
 from fmapboard.formats.checks import Ends, OutputProgress, Seen
-from fmapboard.formats.training_facts import OutputFacts
+from fmapboard.formats.training_facts import OutputFacts, TrainingFacts
 from fmapboard.health import thresholds
 from fmapboard.health.evidence import BINARY, Evidence, OutputSteps, is_over_classes, late_loss
 from fmapboard.health.labels import labels_of
@@ -37,10 +37,17 @@ def seen_in(evidence: Evidence) -> Seen:
         outputs=tuple(_outputs(evidence)),
         rates=None if newest is None else newest.rates,
         batch=None if newest is None else newest.batch,
+        rows=None if newest is None else _rows(newest),
         optimizers=() if newest is None else newest.optimizers,
         weight_decays=None if newest is None else newest.weight_decays,
         no_loss={_named(record.name, output): why for output, why in no_loss.items()},
     )
+
+
+def _rows(newest: TrainingFacts) -> int | None:
+    """The size of the first axis that all outputs have; None without outputs of several rows."""
+    sizes = {output.shape[0] for output in newest.outputs if output.shape}
+    return sizes.pop() if len(sizes) == 1 else None
 
 
 def merged(every: Sequence[Seen]) -> Seen:

@@ -415,6 +415,8 @@ def _of_updates(seen: Seen) -> list[str]:
         texts.append(f"weight decay {_between(*seen.weight_decays)}")
     if seen.batch:
         texts.append(f"batches of {seen.batch}")
+    elif seen.rows:
+        texts.append(f"outputs of {seen.rows} rows")
     return [", ".join(texts)] if texts else []
 
 

@@ -227,6 +227,16 @@ def test_the_median_and_the_largest_update_are_named_with_rate_and_batch(
     assert verdict(**own).figures == ["AdamW, learning rate 0.1, weight decay 0 to 0.01"]
 
 
+def test_without_images_the_rows_of_the_outputs_tell_the_size_of_a_batch() -> None:
+    tables = [OutputFacts("a", (64, 8)), OutputFacts("b", (64, 2)), OutputFacts("loss", ())]
+    seen = run_checks(record(facts=[TrainingFacts(outputs=tuple(tables))])).seen
+    assert seen.rows == 64
+    assert "outputs of 64 rows" in verdict(rows=64, rates=(0.1, 0.1)).figures[-1]
+    assert "rows" not in verdict(rows=64, rates=(0.1, 0.1), batch=32).figures[-1]
+    other = [tables[0], OutputFacts("b", (32, 2))]
+    assert run_checks(record(facts=[TrainingFacts(outputs=tuple(other))])).seen.rows is None
+
+
 def test_updates_of_weights_that_were_read_in_part_bear_a_sign() -> None:
     largest = LargestUpdate("head.weight", 25, 1.3, is_estimate=True)
     estimated = verdict(usual_update=0.0084, is_usual_estimate=True, largest_update=largest)
