@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -46,8 +46,7 @@ def seen_in(evidence: Evidence) -> Seen:
 
 def _rows(newest: TrainingFacts) -> int | None:
     """The size of the first axis that all outputs have; None without outputs of several rows."""
-    sizes = {output.shape[0] for output in newest.outputs if output.shape}
-    return sizes.pop() if len(sizes) == 1 else None
+    return _the_one({output.shape[0] for output in newest.outputs if output.shape})
 
 
 def merged(every: Sequence[Seen]) -> Seen:
@@ -70,7 +69,25 @@ def merged(every: Sequence[Seen]) -> Seen:
         largest_update=max(largest, key=lambda update: update.value, default=None),
         outputs=tuple(output for seen in every for output in seen.outputs),
         no_loss=no_loss,
+        optimizers=tuple(dict.fromkeys(name for seen in every for name in seen.optimizers)),
+        rates=_around(seen.rates for seen in every),
+        weight_decays=_around(seen.weight_decays for seen in every),
+        batch=_the_one({seen.batch for seen in every}),
+        rows=_the_one({seen.rows for seen in every}),
     )
+
+
+def _around(ranges: Iterable[tuple[float, float] | None]) -> tuple[float, float] | None:
+    """From the lowest to the highest value of all ranges that are known."""
+    known = [values for values in ranges if values is not None]
+    if not known:
+        return None
+    return min(low for low, _ in known), max(high for _, high in known)
+
+
+def _the_one(values: set[int | None]) -> int | None:
+    """What all have; None if they differ."""
+    return values.pop() if len(values) == 1 else None
 
 
 def learns(seen: Seen) -> bool | None:

@@ -338,6 +338,18 @@ def test_models_of_a_run_are_judged_together() -> None:
     assert judge("", [], merged([falls]), {}).state == "learns"
 
 
+def test_of_several_models_all_optimizers_and_the_range_of_their_rates_are_named() -> None:
+    first = Seen(optimizers=("Adam",), rates=(1e-4, 1e-3), weight_decays=(0.0, 0.0), batch=16)
+    second = Seen(optimizers=("SGD", "Adam"), rates=(2e-4, 0.1), batch=16, rows=8)
+    both = merged([first, second, Seen(batch=16)])
+    assert judge("", [], both, {}).figures == [
+        "Adam, SGD, learning rate 0.0001 to 0.1, weight decay 0, batches of 16"
+    ]
+    assert merged([first, Seen(batch=8)]).batch is None
+    assert merged([second, second]).rows == 8
+    assert merged([Seen(), Seen()]) == Seen()
+
+
 def test_a_loss_that_is_not_known_to_have_fallen_is_not_said_to() -> None:
     short = replace(PROGRESS, guess=1.4, loss=((0, 1.38), (20, 1.45)), late=1.44, learns=None)
     unknown = verdict(**SIZE, outputs=(short,))
