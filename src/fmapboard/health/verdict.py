@@ -170,6 +170,8 @@ class Verdict:
             )
         if self._is_all_off:
             return "Nothing was checked: leave out checks=False to know whether it learns."
+        if any(output.loss for output in self.seen.outputs):
+            return "Train longer, or log more steps; the losses of GANs and of agents need not fall."
         return "Call board.loss(loss, labels) in the loop, to switch the checks of the loss on."
 
     @property
@@ -377,8 +379,8 @@ def _near_frequency(seen: Seen) -> OutputProgress | None:
     """The output whose loss fell to what the frequency of the labels alone gives."""
     for output in seen.outputs:
         late = output.late
-        if late is None or output.guess is None or output.learns is not None:
-            continue
+        if late is None or not output.guess or output.learns is not None:
+            continue  # where all labels are the same, that of guessing is 0
         _, start = output.loss[0]
         if thresholds.STAYS.value * output.guess <= late < thresholds.STAYS.value * start:
             return output
