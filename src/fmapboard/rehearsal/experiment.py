@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 from fmapboard.rehearsal.setup import Setup
 
-Judgement = Literal["fault", "fine", "not judged"]
+Judgement = Literal["fault", "suspicion", "fine", "not judged"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,11 +17,11 @@ class Answer:
     """What an experiment has shown.
 
     Attributes:
-        judgement: *not judged* if the network or the batch is of a kind that the bound does not
-            hold for, or if time was missing.
+        judgement: *suspicion* for what some healthy trainings show too; *not judged* if the network
+            or the batch is of a kind that the bound does not hold for, or if time was missing.
         text: the answer, one sentence without a full stop.
         figure: what was measured; None if it is no number.
-        advice: what to do about a fault.
+        advice: what to do about a fault or a suspicion.
         layer: the layer that the answer names; "" if it names none.
         curves: losses by what they are of, for the picture.
     """

@@ -54,10 +54,10 @@ def drawn_curves(
     top = (len(lines) + 2) * _LINE
     page = Image.new("RGB", (int(width), top + chart_rows * HEIGHT), "white")
     draw = ImageDraw.Draw(page)
-    is_fault = False
+    is_found = False
     for number, line in enumerate(lines):
-        is_fault = line[0].startswith("fault") or (is_fault and not line[0])
-        ink = _RED if is_fault else _INK
+        is_found = line[0].startswith(("fault", "suspicion")) or (is_found and not line[0])
+        ink = _RED if is_found else _INK
         for left, part in zip(_COLUMNS, line, strict=True):
             gap = _LINE // 2 if number else 0
             draw.text((_LINE + left, _LINE // 2 + gap + number * _LINE), _plain(part), ink, font)

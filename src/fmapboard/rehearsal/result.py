@@ -60,20 +60,31 @@ class Rehearsal:
         return tuple(sorted(found, key=lambda outcome: outcome.kind in _SYMPTOMS))
 
     @property
+    def suspicions(self) -> tuple[Outcome, ...]:
+        """The experiments whose answer some healthy trainings have, too."""
+        return tuple([o for o in self.outcomes if o.answer.judgement == "suspicion"])
+
+    @property
     def verdict(self) -> str:
         """One sentence."""
         seconds = sum(outcome.seconds for outcome in self.outcomes)
         ended = ", ended by Ctrl-C" if self.is_interrupted else ""
         asked = f"{len(self.outcomes)} questions in {seconds:.0f} s{ended}"
-        if not self.faults:
+        found = self._found
+        if not found:
             judged = [o for o in self.outcomes if o.answer.judgement == "fine"]
             if not judged:
                 return f"nothing could be judged ({asked})"
             return f"no fault found ({asked})"
-        first = self.faults[0].answer
-        more = len(self.faults) - 1
+        first = found[0].answer
+        more = len(found) - 1
         others = f"; {more} more below" if more else ""
-        return f"fault: {first.text}{others} ({asked})"
+        return f"{first.judgement}: {first.text}{others} ({asked})"
+
+    @property
+    def _found(self) -> tuple[Outcome, ...]:
+        """Faults, then suspicions."""
+        return (*self.faults, *self.suspicions)
 
     def __repr__(self) -> str:
         table = new_table()
@@ -81,18 +92,18 @@ class Rehearsal:
             table.add_column(title, overflow="fold")
         for outcome in self.outcomes:
             answer = outcome.answer
-            style = "bold" if answer.judgement == "fault" else None
+            style = "bold" if outcome in self._found else None
             seconds = f"{outcome.seconds:.1f}"
             add_row(table, answer.judgement, outcome.question, answer.text, seconds, style=style)
         lines = [self.verdict, ""]
-        for outcome in self.faults:
+        for outcome in self._found:
             lines.append(f"{outcome.question} {outcome.answer.advice}.")
-        if self.faults:
+        if self._found:
             lines.append("")
         return "\n".join([*lines, as_text(table)])
 
     def raise_for_faults(self) -> None:
-        """Raise an error if there is a fault.
+        """Raise an error if there is a fault; not for a suspicion.
 
         Raises:
             RehearsalFault: there is one.
@@ -120,6 +131,7 @@ class Rehearsal:
         return {
             "verdict": self.verdict,
             "faults": [outcome.kind for outcome in self.faults],
+            "suspicions": [outcome.kind for outcome in self.suspicions],
             "is_interrupted": self.is_interrupted,
             "experiments": experiments,
         }
@@ -130,7 +142,7 @@ class Rehearsal:
         for outcome in self.outcomes:
             answer = outcome.answer
             rows.append((answer.judgement, outcome.question, answer.text))
-            if answer.judgement == "fault":
+            if outcome in self._found:
                 rows.append(("", "", f"{answer.advice}."))
         return drawn_curves(self.verdict, rows, self._curves())
 

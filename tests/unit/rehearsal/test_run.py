@@ -501,7 +501,7 @@ def by_distribution(output: Tensor, batch: Any) -> Tensor:
 @pytest.mark.parametrize(
     ("shuffles", "loss", "judged"),
     [
-        (True, functional.cross_entropy, "fault"),
+        (True, functional.cross_entropy, "suspicion"),
         (False, functional.cross_entropy, "fine"),
         (True, by_distribution, "not judged"),
     ],
@@ -521,6 +521,12 @@ def test_labels_that_were_shuffled_are_found_where_there_are_several_batches(
         model, DataLoader(TensorDataset(pixels, labels), 48), loss, optimizer=optimizer
     )
     assert answer(found, "labels_fit_images").judgement == judged
+    found.raise_for_faults()
+    doubts = ["labels_fit_images"] if judged == "suspicion" else []
+    assert found.to_dict()["suspicions"] == doubts
+    said = "suspicion: labels may not belong to images: loss of 8 batches"
+    assert repr(found).startswith(said) == bool(doubts)
+    assert ("Look at what shuffles" in repr(found)) == bool(doubts)
 
 
 def none(*_: object) -> list[Tensor]:

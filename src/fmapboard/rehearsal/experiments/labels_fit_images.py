@@ -54,12 +54,10 @@ class LabelsFitImages(Experiment):
     predict nothing. The linear models see the images at 8 × 8 px, counts of tokens, or what the
     last layer of the network gets.
 
-    A fault: exchanged labels raise the loss of the batches that the network has learnt, and leave
-    that of the others as it is: labels were shuffled, or belong to other images. Or all labels are
-    the same.
-
-    A task that takes more images than were drawn, or whose labels are mostly noise, looks the same
-    with right labels.
+    A suspicion: exchanged labels raise the loss of the batches that the network has learnt, and
+    leave that of the others as it is. Labels were shuffled, or belong to other images, or the task
+    takes more images than were drawn, or its labels are mostly noise. A fault: all labels are the
+    same.
 
     Not judged: one batch alone, fewer than 64 labels, or 8 to learn of each class; labels that are
     neither classes nor numbers; losses that compare sets, of which each order is as good.
@@ -148,12 +146,12 @@ class LabelsFitImages(Experiment):
             return fine(text, share, curves)
         if share > self.holds or others.deviations > self.doubtful:
             return not_judged(f"{text}: too little to tell", share, curves)
-        return fault(
-            f"labels do not belong to images: {text}",
-            figure=share,
-            advice="Look at what shuffles, sorts or indexes only one of the two, and at a few "
-            "pairs. If these are right, the task takes more images than were drawn, and this says "
-            "nothing",
+        return Answer(
+            "suspicion",
+            f"labels may not belong to images: {text}",
+            share,
+            "Look at what shuffles, sorts or indexes only one of the two, and at a few pairs. If "
+            "these are right, the task takes more images than were drawn",
             curves=curves,
         )
 
