@@ -58,5 +58,5 @@ class AttendedPaddingCheck(Rule):
             meaning="What the network says of a text depends on how long the others of its batch "
             "are",
             advice="Give attention a mask that hides the padding (attention_mask, "
-            "key_padding_mask)",
+            "key_padding_mask), and check whether its True hides a token or shows it",
         )

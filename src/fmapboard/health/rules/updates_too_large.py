@@ -24,7 +24,7 @@ _TOO_LARGE = (
 _TOO_LARGE_OR_NEAR_0 = (
     "The first steps replace the initial weights, and the loss falls: the weights start near 0, as "
     "those of adapters do, or the learning rate is too large",
-    "Nothing, if the weights start near 0; else lower the learning rate, or warm it up",
+    "Lower the learning rate, or warm it up; do nothing if the weights start near 0",
 )
 """Meaning and advice."""
 _DECAY = (
