@@ -171,7 +171,7 @@ class Verdict:
         if self._is_all_off:
             return "Nothing was checked: leave out checks=False to know whether it learns."
         if any(output.loss for output in self.seen.outputs):
-            return "Train longer, or log more steps; the losses of GANs and of agents need not fall."
+            return "Train longer or log more steps; the losses of GANs and of agents need not fall."
         return "Call board.loss(loss, labels) in the loop, to switch the checks of the loss on."
 
     @property

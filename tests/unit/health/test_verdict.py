@@ -107,7 +107,7 @@ def test_a_loss_that_is_not_known_is_said_with_its_reason(seen: dict[str, Any], 
         f"Nothing found in 9 layers × 10 steps; whether it learns is not known, since {why}"
     )
     advice = (
-        "Train longer, or log more steps" if "outputs" in seen else "Call board.loss(loss, labels)"
+        "Train longer or log more steps" if "outputs" in seen else "Call board.loss(loss, labels)"
     )
     assert unknown.next.startswith(advice)
 
@@ -127,7 +127,7 @@ def test_a_loss_that_the_frequency_of_the_labels_gives_too_was_read_and_says_not
     )
     one_label = verdict(**SIZE, outputs=(replace(near, guess=0.0),))  # a critic's
     assert "need not fall" in one_label.line
-    assert one_label.next.startswith("Train longer, or log more steps")
+    assert one_label.next.startswith("Train longer or log more steps")
 
 
 @pytest.mark.parametrize(
