@@ -519,21 +519,33 @@ class UpdateEvidence(OutputEvidence):
         """True if the update ratio of a parameter is an estimate, or may be one."""
         return self._estimated is None or parameter in self._estimated
 
+    @cached_property
+    def _large_update_steps(self) -> Sequence[int]:
+        """The steps at which the median of the update ratios is large."""
+        ratios = self.update_ratios
+        if ratios is None:
+            return ()
+        is_large = ratios.median > thresholds.UPDATE_HIGH.value
+        return [step for step, large in zip(ratios.steps, is_large, strict=True) if large]
+
     def largest_update(self, step: int | None = None) -> LargestUpdate | None:
         """The largest update ratio of all parameters, at a logged step or at any.
 
-        Parameters other than weights, which may start at 0, count up to their own norm.
+        Parameters other than weights, which may start at 0, count up to their own norm; at steps
+        at which the weights move by as much as is called large, they count as all others.
 
         Args:
             step: of the optimizer; None for all logged steps.
         """
         largest: LargestUpdate | None = None
-        for name, series in self.record.scalars.get(tags.UPDATE_RATIO, {}).items():
+        every = self.record.scalars.get(tags.UPDATE_RATIO, {})
+        large = self._large_update_steps if every else ()
+        for name, series in every.items():
             is_asked = np.isfinite(series.values)
             if step is not None:
                 is_asked &= series.steps == step
             if not name.rpartition(".")[2].startswith("weight"):
-                is_asked &= series.values <= 1
+                is_asked &= (series.values <= 1) | np.isin(series.steps, large)
             if not is_asked.any():
                 continue
             values = series.values[is_asked]

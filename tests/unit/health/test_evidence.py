@@ -98,6 +98,20 @@ def test_update_ratios_of_0_are_none_unless_the_rate_is_known_to_be_above_0() ->
     assert found.values.tolist() == [[0.0] * 6] * LAST
 
 
+def test_biases_count_as_largest_beyond_their_norm_where_the_weights_move_as_far() -> None:
+    bias = [3.0, 4.0, 9.0, *[0.5] * (LAST - 3)]  # from near 0, as those of BatchNorm
+    for weight, most in ((0.01, 0.5), (0.3, 9.0)):
+        ratios = {"update_ratio/conv0.weight": [weight] * LAST, "update_ratio/conv0.bias": bias}
+        largest = Evidence(record(scalars=ratios)).largest_update()
+        assert largest is not None
+        assert (largest.parameter, largest.value) == ("conv0.bias", most)
+    some = {**ratios, "update_ratio/conv0.weight": [0.3, *[0.01] * (LAST - 1)]}
+    largest = Evidence(record(scalars=some)).largest_update()
+    assert largest is not None
+    assert (largest.step, largest.value) == (STEPS[0], 3.0)
+    assert Evidence(record()).largest_update() is None
+
+
 def test_the_median_update_of_a_line_search_is_unknown() -> None:
     searched = [replace(STEPPED, rates=None), *[STEPPED] * (LAST - 1)]
     found = Evidence(record(scalars=updates([0.1] * LAST), facts=searched)).update_ratios
