@@ -14,14 +14,6 @@ from typing import Any
 from tensorboard.plugins import base_plugin
 
 NAME = "feature_maps"
-KEPT_STEPS = 50
-"""Steps per series that TensorBoard keeps in memory, unless the user gave a number.
-
-TensorBoard's default is 10 random steps. That is not changed if fmapboard wrote none of the runs,
-because their pictures would take five times the memory. Records and pictures get the same number,
-so that both keep the same steps; histograms and scalars have higher defaults.
-"""
-_PICTURES = "images"
 _log = logging.getLogger("tensorboard")
 
 
@@ -31,11 +23,12 @@ class FeatureMapsLoader(base_plugin.TBLoader):  # type: ignore[misc]  # tensorbo
     def fix_flags(self, flags: Any) -> None:
         """Raise the number of steps that TensorBoard keeps, unless the user gave numbers."""
         try:
+            from fmapboard.plugin.kept_steps import gives_number, with_kept_steps
             from fmapboard.plugin.log_scan import given_logdirs, has_only_foreign_runs
 
             given = getattr(flags, "samples_per_plugin", None)
             if isinstance(given, Mapping):
-                asked = NAME in given or _PICTURES in given
+                asked = gives_number(given)
                 if asked or not has_only_foreign_runs(path for _, path in given_logdirs(flags)):
                     flags.samples_per_plugin = with_kept_steps(given)
         except Exception as error:
@@ -60,18 +53,3 @@ class FeatureMapsLoader(base_plugin.TBLoader):  # type: ignore[misc]  # tensorbo
                 error,
             )
             return None
-
-
-def keeps_enough(flags: Any) -> bool:
-    """False if TensorBoard keeps only its default of 10 steps (see `KEPT_STEPS`)."""
-    given = getattr(flags, "samples_per_plugin", None)
-    return not isinstance(given, Mapping) or NAME in given
-
-
-def with_kept_steps(given: Mapping[str, Any]) -> dict[str, Any]:
-    """``--samples_per_plugin`` with our defaults added.
-
-    A number that the user gave only for pictures, or only for records, is used for both.
-    """
-    number = given.get(NAME, given.get(_PICTURES, KEPT_STEPS))
-    return {NAME: number, _PICTURES: number, **given}

@@ -10,7 +10,7 @@ from fmapboard.formats.tab_records import PLUGIN_NAME
 from fmapboard.plugin.answers import Missing
 from fmapboard.plugin.apps import data_app, file_app
 from fmapboard.plugin.front_end import ENTRY, static_files
-from fmapboard.plugin.loader import keeps_enough
+from fmapboard.plugin.kept_steps import keeps_enough
 from fmapboard.plugin.log_scan import given_logdirs
 from fmapboard.plugin.routes.by_name import ROUTES, Runs, runs
 from fmapboard.plugin.source import Source

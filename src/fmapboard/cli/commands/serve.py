@@ -37,7 +37,7 @@ def server_command(logdir: Path | RemoteDirectory, port: int, *, opens: bool) ->
         *(sys.executable, "-m", "fmapboard.cli.commands.tab_server"),
         *([OPEN_BROWSER] if opens else []),
         *("--logdir", str(logdir), "--port", str(port)),
-        # Used for records too (`plugin.loader.with_kept_steps`).
+        # Used for records too (`plugin.kept_steps.with_kept_steps`).
         *("--samples_per_plugin", f"images={KEPT_STEPS}"),
     ]
 
