@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 
+import auto_watched
 import pytest
 import torch
 from auto_watched import Watching, watching
@@ -234,6 +235,7 @@ import os
 import sys
 from pathlib import Path
 
+sys.path.insert(0, sys.argv[2])
 import torch
 from auto_watched import watching
 from torch import nn
@@ -253,7 +255,7 @@ with watching(Path(sys.argv[1])) as watched:
 
 
 def test_a_child_that_was_forked_does_not_log(tmp_path: Path) -> None:
-    ended = run(FORKING, tmp_path / "run")
+    ended = run(FORKING, tmp_path / "run", Path(auto_watched.__file__).parent)
     assert (ended.returncode, sorted(ended.stdout.split())) == (0, ["0", "1"])
 
 

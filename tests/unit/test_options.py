@@ -41,7 +41,7 @@ def test_every_parameter_of_watch_is_documented() -> None:
 
 def test_the_integrations_pass_on_every_option_except_those_that_they_set() -> None:
     own = {"share_writer", "log_dir", "layers", "validation"}
-    assert set(RunOptions.__annotations__) - own == set(NAMES) - {"every", "start_step", "prove"}
+    assert set(RunOptions.__annotations__) - own == set(NAMES) - {"every", "start_step"}
 
 
 def test_an_unknown_option_is_refused_with_the_closest_name() -> None:

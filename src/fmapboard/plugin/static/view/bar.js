@@ -441,11 +441,18 @@ export function Time({ app, model }) {
   const { steps, state, scene, stepWords, playing, unread } = model;
   const marks = useRef(/** @type {HTMLCanvasElement|null} */ (null));
   const slider = useRef(/** @type {HTMLElement|null} */ (null));
-  useLayoutEffect(() => {
+  const paint = useRef(() => {});
+  paint.current = () => {
     if (marks.current && slider.current) {
       paintMarks(marks.current, slider.current.clientWidth, model);
     }
-  });
+  };
+  useLayoutEffect(() => paint.current());
+  useLayoutEffect(() => {
+    const sized = new ResizeObserver(() => paint.current()); // groups beside it become menus
+    if (slider.current) sized.observe(slider.current);
+    return () => sized.disconnect();
+  }, []);
   const i = indexOf(steps, state.step);
   const asked = steps[i];
   const word = stepWords[asked];
