@@ -2,8 +2,9 @@
 
     python assets/make_demo_network.py
 
-The demonstration's own loop, for longer: about a minute and a half. It writes a plain
-state dict (float32) to assets/bundled/demo_network.pt and prints the accuracy on held-out crops.
+The demonstration's own loop, for longer: about a minute and a half. It writes a plain state dict
+to assets/bundled/demo_network.pt, in float16, which halves the file, and prints the accuracy on
+held-out crops.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ def main() -> None:
             seed=options.seed,
             on_step=lambda step, loss: progress.update(bar, completed=step + 1),
         )
-    torch.save(network.state_dict(), options.out)
+    state = network.state_dict()
+    rounded = {name: v.half() if v.is_floating_point() else v for name, v in state.items()}
+    torch.save(rounded, options.out)
     print(
         f"{options.out}: {options.out.stat().st_size / 1000:.0f} kB; {result.steps} steps in "
         f"{result.seconds:.0f} s; {result.accuracy:.1%} of the held-out crops right "
