@@ -127,6 +127,7 @@ def test_two_sides_are_compared_channel_by_channel(
     alone = person.canvas(".grid canvas")
     person.menu("Compare")
     person.see("select[aria-label='Compare with']").select_option(kind)
+    person.settle()
     person.see("button[aria-label='Change column B']").click()
     if kind == "run":
         person.see("button[aria-label^='Run of column B']").click()
