@@ -18,7 +18,7 @@ from fmapboard.gradients.outputs import MAX_ROWS, PendingOutput
 from fmapboard.gradients.rounding import in_float64
 
 IGNORED = -100
-"""The label that a loss of torch leaves out, unless it is told another one."""
+"""The label that losses of torch ignore by default."""
 
 
 @dataclass(frozen=True, slots=True)
