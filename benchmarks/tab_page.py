@@ -63,7 +63,7 @@ SINCE_CLICK = """() => {
 # The time since the page was asked for once so many further runs are judged, ms; otherwise false.
 LISTED = """(further) => {
   const summary = document.querySelector(".run-summary")?.textContent ?? "";
-  return summary.startsWith(`${further} further runs`) && performance.now();
+  return summary.includes(`${further} further runs:`) && performance.now();
 }"""
 FOLDED = 10
 """So many runs are more than the folded list shows."""
