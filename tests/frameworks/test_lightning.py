@@ -317,7 +317,8 @@ def test_the_network_is_watched_whether_training_step_calls_it_or_the_lightning_
 
 def test_of_two_networks_the_lightning_module_is_watched(tmp_path: Path) -> None:
     tags = tags_of(tmp_path, training("two networks"))
-    assert {"feature_maps_8x3x3x3/net.0", "feature_maps_8x3x3x3/other.0"} <= tags
+    maps = {"feature_maps_8x3x3x3/net.0", "feature_maps_8x3x3x3/other.0"}
+    assert maps | {"network_input/sample_0", "batchnorm_gap/net.1"} <= tags
 
 
 def test_with_layers_their_names_start_at_the_lightning_module(tmp_path: Path) -> None:

@@ -124,7 +124,8 @@ class OutputRecorder:
 
     Args:
         collected: what else is recorded of the pass; it follows the gradients.
-        received: what the model is called with; None if only parts of it are called.
+        received: what the model is called with, or the first of its parts if only these are called;
+            None if that is not known.
         model: whose parameters the outputs should depend on; None if that is known.
 
     Attributes:
@@ -167,7 +168,7 @@ class OutputRecorder:
                 name = f"{part}.{place}" if part and place else part or place
                 self._follow(name.replace("/", "_"), tensor, steps)
         has_images = [self._has_images(found) for found in self._found.values()]
-        if not any(has_images):
+        if not part and not any(has_images):
             self._images = None
 
     def received(self, values: Any) -> None:

@@ -245,6 +245,11 @@ def _unchanged(
     return tuple(found)
 
 
+def _may_train(part: nn.Module) -> bool:
+    """True for a part with parameters, gradients enabled: an augmentation has no parameters."""
+    return torch.is_grad_enabled() and next(part.parameters(), None) is not None
+
+
 def _name_of(part: nn.Module, model: nn.Module) -> str:
     names = (name for name, module in model.named_modules() if module is part)
     return clean_name(next(names, ""))
@@ -280,6 +285,7 @@ class FactRecorder:
         self._versions = dict[int, int]()
         self._live: ActivationCollector | None = None
         self._parts: OutputRecorder | None = None  # while parts of the model are called
+        self._has_input = False  # of the parts
         self._passes = dict[Candidate, _PassSeen]()
         self._outside: dict[str, Tensor] | None = None  # not known before the first pass
         self._given: GivenLoss | None = None
@@ -303,6 +309,7 @@ class FactRecorder:
         self._just_used = frozenset()
         trainable = _trainable(self._gradients)
         self._parts = None
+        self._has_input = False
         self._given = None
         versions = {id(p): p._version for p in trainable.values()}
         self._seen = _Seen(versions)
@@ -338,8 +345,15 @@ class FactRecorder:
         """Keep a loss and labels, unless some were given in this step."""
         self._given = self._given or GivenLoss.copied(loss, labels)
 
-    def part_begins(self, received: Any) -> None:
+    def part_begins(self, part: nn.Module, received: Any) -> None:
         """Called when a part is called instead of the model, with what it is called with."""
+        live = self._live
+        if live is not None and not self._has_input and _may_train(part):
+            self._has_input = True  # the first of them receives what the model would
+            if not live.pending:
+                live.compares_images = True
+                live.begin(*received)
+            self._parts = OutputRecorder(live, received)
         if self._parts is not None:
             self._parts.received(received)
 
@@ -354,6 +368,8 @@ class FactRecorder:
     def backward_begins(self) -> None:
         """Called when a backward pass begins, before it changes any gradient."""
         self._uncleared.backward_begins()
+        if self._parts is not None and self._live is not None:
+            self._live.ended()
         seen = self._seen
         if seen.modules is None:
             seen.modules = eval_modules(self._selection.model)

@@ -250,7 +250,7 @@ class PassObserver(Protocol):
     def pass_returned(self, candidate: Candidate, output: Any) -> None:
         """Called when a recorded pass has returned, if a backward pass may follow."""
 
-    def part_begins(self, received: Any) -> None:
+    def part_begins(self, part: nn.Module, received: Any) -> None:
         """Called with ``(args, kwargs)`` of a part that the user calls instead of the model."""
 
     def part_returned(self, part: nn.Module, output: Any) -> None:
@@ -364,8 +364,8 @@ class PassSelection:
             self._gradients.disarm()
             return Decision.IGNORE
         if event.moment is Moment.PART_BEGINS:
-            if self.observer is not None:
-                self.observer.part_begins(event.value)
+            if self.observer is not None and event.module is not None:
+                self.observer.part_begins(event.module, event.value)
             return Decision.RECORD
         return Decision.RECORD if self.passes.counts(event.value) else Decision.IGNORE
 

@@ -161,6 +161,33 @@ def test_where_parts_are_called_instead_of_the_model_the_last_is_the_output() ->
     assert [one.shape for one in training_facts(kept.steps)[2].outputs] == [(IMAGES, CLASSES)]
 
 
+class Doubled(nn.Module):
+    """As an augmentation: a module without parameters."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        return images * 2
+
+
+def test_where_parts_are_called_the_first_with_parameters_receives_the_input() -> None:
+    model = Network()
+    model.body.insert(1, nn.BatchNorm2d(8))
+    model.augment = Doubled()
+
+    def call(model: Network, images: Tensor) -> Tensor:
+        with torch.no_grad():
+            model.body(images[:2])  # as that of a teacher
+        return model.head(model.body(model.augment(images)).flatten(1))  # type: ignore[no-any-return]
+
+    kept, values = trained(model, F.cross_entropy, call)
+    whole, _ = trained(Network(), F.cross_entropy, lambda model, images: model(2 * images))
+    own, expected = training_facts(kept.steps)[2], training_facts(whole.steps)[2]
+    assert own.batch == expected.batch == IMAGES
+    assert own.batch_digest == expected.batch_digest is not None
+    assert "network_input/sample_0" in [tagged.tag for tagged in kept.steps[2].pictures]
+    assert scalars(kept, "batchnorm_gap/body.1").keys() == set(range(STEPS))
+    assert scalars(kept, READ) == pytest.approx(dict(enumerate(values)), rel=1e-5)
+
+
 def test_where_two_heads_are_called_both_are_outputs() -> None:
     def call(model: Network, images: Tensor) -> tuple[Tensor, Tensor]:
         hidden = model.body(images).flatten(1)
