@@ -46,7 +46,7 @@ from fmapboard.checks import run_checks
 from fmapboard.demo.network import MEAN, STD
 from fmapboard.formats.training_facts import OutputFacts, TrainingFacts
 from fmapboard.health.evidence import Evidence
-from fmapboard.health.rules.vanishing import gradient_ratios
+from fmapboard.health.gradient_ratios import gradient_ratios
 
 PLACE = Path(__file__).parents[1] / "docs" / "pictures"
 

@@ -115,6 +115,9 @@ CONTENTS = {
         "Understand": ["costs", "how_we_know", "beside", "how_it_works", "hooks"],
         "Extend": ["extending", "reference/index", "contributing"],
     },
+    "checks": {
+        "Groups": sorted(f"checks/{path.stem}" for path in (DOCS / "checks").glob("*.md")),
+    },
 }
 """Page -> heading in the side bar -> the pages below it."""
 

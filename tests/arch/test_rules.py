@@ -21,7 +21,11 @@ PARTS = ("Why it hurts:", "Silent:", "Example:")
 """What the docstring of a rule explains, in this order."""
 PLAIN = {0, 1, 2}
 """Numbers that need no source, of either sign."""
-READERS = ["states", "evidence", "progress", "verdict", "record", "layer_findings"]
+NAMES = ("states", "evidence", "labels", "progress", "record")
+NAMES += ("copies", "gradient_ratios", "nonfinite_causes")
+JUDGES = [HEALTH / f"{name}.py" for name in NAMES]
+"""Modules of ``health``, besides the rules, in which no other number stands."""
+READERS = [*JUDGES, HEALTH / "verdict.py", HEALTH / "layer_findings.py"]
 """Modules of ``health``, besides the rules, that compare with thresholds."""
 SERIES = {"PIXEL_SHUFFLE"}
 """Names in `thresholds` that are several numbers, with a docstring in place of unit and source."""
@@ -96,7 +100,7 @@ def test_the_docstring_of_a_rule_says_why_it_hurts_when_it_is_silent_and_an_exam
         assert len(paragraph.partition(":")[2].split()) > 1, paragraph
 
 
-@pytest.mark.parametrize("path", [*MODULES, HEALTH / "evidence.py"], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*MODULES, *JUDGES], ids=lambda path: path.stem)
 def test_every_number_that_is_compared_with_is_a_threshold(path: Path) -> None:
     found = [
         f"line {number.lineno}: {number.value}"
@@ -122,7 +126,7 @@ def test_every_field_of_a_rule_has_the_value_of_a_threshold() -> None:
 def test_every_threshold_is_used_and_says_its_unit_and_source() -> None:
     charts = HEALTH.parent / "plugin" / "routes" / "charts.py"  # of update ratios: the usual range
     outputs = HEALTH.parent / "gradients" / "output_facts.py"  # what is read of the loss
-    readers = [*MODULES, *(HEALTH / f"{name}.py" for name in READERS), charts, outputs]
+    readers = [*MODULES, *READERS, charts, outputs]
     used = {
         node.attr
         for path in readers

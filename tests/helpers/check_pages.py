@@ -1,5 +1,7 @@
-"""The pages of the docs that are made from the built-in rules: ``docs/checks.md``, from its section
-"Warnings" on, and the table "Values" of ``docs/how_we_know.md``.
+"""The pages of the docs that are made from the built-in rules.
+
+One per group in ``docs/checks``, the lists of ``docs/checks.md``, from its section "Warnings" on,
+and the table "Values" of ``docs/how_we_know.md``.
 
 After a change of a rule's docstring, its fields or `health.thresholds`, run::
 
@@ -28,7 +30,8 @@ from fmapboard.health.thresholds import Threshold
 DOCS = Path(__file__).parents[2] / "docs"
 WIDTH = 120
 """Columns of a line of the pages; rows of tables may be longer."""
-KINDS = [rule.kind for rule in BUILT_IN]
+PAGES = {rule.kind: f"{group_of(rule)}.md" for rule in BUILT_IN}
+"""Kind -> its page, in ``docs/checks``."""
 
 PICTURES = {
     "not_in_optimizer": "change of three weights: that of the new head, 17.weight, stays 0",
@@ -46,21 +49,21 @@ PICTURES = {
 PAIRS = {
     "nonfinite": (
         "one weight is NaN",
-        "![a layer with one channel all NaN](pictures/nonfinite.png)",
-        "![a healthy layer](pictures/healthy.png)",
+        "![a layer with one channel all NaN](../pictures/nonfinite.png)",
+        "![a healthy layer](../pictures/healthy.png)",
     ),
     "copied_channels": (
         "all weights started at 0.02",
-        "![a layer whose channels are all the same](pictures/copied.png)",
-        "![a healthy layer before training](pictures/healthy_before.png)",
+        "![a layer whose channels are all the same](../pictures/copied.png)",
+        "![a healthy layer before training](../pictures/healthy_before.png)",
     ),
 }
 """Kind -> the fault, and the pictures of a layer with it and without."""
 FURTHER = {
-    "dead": "[How it looks](reading_the_pictures.md#dead).",
-    "exploding": "[How it looks](reading_the_pictures.md#exploding).",
-    "updates_too_large": "The ratios are [estimated](what_is_written.md) from sampled rows.",
-    "uneven_upsampling": "[How it looks](reading_the_pictures.md#checkerboard).",
+    "dead": "[How it looks](../reading_the_pictures.md#dead).",
+    "exploding": "[How it looks](../reading_the_pictures.md#exploding).",
+    "updates_too_large": "The ratios are [estimated](../what_is_written.md) from sampled rows.",
+    "uneven_upsampling": "[How it looks](../reading_the_pictures.md#checkerboard).",
 }
 """Kind -> a further paragraph."""
 _LISTED = 5
@@ -69,8 +72,8 @@ _GROWN = "values that grow"
 _FADING = "signals, gradients, updates or answers that fade or are all alike"
 
 WARNINGS = (
-    "What is wrong for certain, whatever the network. In the pictures the left one is faulty, the "
-    "right one healthy. Rules without a group come first."
+    "What is wrong for certain, whatever the network. A page per group of rules says what each of "
+    "them sees, why that hurts, when it is silent, and its thresholds."
 )
 NOTES = "Numbers that healthy runs seldom have. [How we know](how_we_know.md#values)."
 
@@ -87,31 +90,54 @@ class Limit(NamedTuple):
     threshold: Threshold[float]
 
 
-def checks_page(page: str) -> str:
-    """The page of the checks: what stands before the rules as it is, and the rules."""
-    written = page.partition("\n## Warnings\n")[0].rstrip("\n")
-    return f"{written}\n\n{rules_text()}\n"
+def pages() -> dict[str, str]:
+    """Place of each page below ``docs`` -> its text."""
+    made = {
+        "checks.md": checks_page((DOCS / "checks.md").read_text()),
+        "how_we_know.md": values_page((DOCS / "how_we_know.md").read_text()),
+    }
+    for group, rules in groups().items():
+        made[f"checks/{group}.md"] = group_page(rules)
+    return made
 
 
-def rules_text() -> str:
-    """All rules: warnings, then notes, of each the single ones and then the groups."""
-    groups: dict[str, list[Rule]] = {}
+def groups() -> dict[str, list[Rule]]:
+    """Group -> its rules; a rule without one is a group of its own."""
+    found: dict[str, list[Rule]] = {}
     for rule in BUILT_IN:
-        groups.setdefault(group_of(rule), []).append(rule)
-    parts: list[str] = []
+        found.setdefault(group_of(rule), []).append(rule)
+    return found
+
+
+def checks_page(page: str) -> str:
+    """The page of the checks: what stands before the rules as it is, and the lists of the rules."""
+    parts = [page.partition("\n## Warnings\n")[0].rstrip("\n")]
     introductions = (("Warnings", WARNINGS, True), ("Notes", NOTES, False))
     for title, introduction, are_warnings in introductions:
-        chosen = [rules for rules in groups.values() if any(map(_warns, rules)) == are_warnings]
-        parts.append(f"## {title}\n\n{_filled(introduction)}")
-        for rules in chosen:
-            if len(rules) == 1:
-                parts += _section(rules[0])
-        for rules in chosen:
-            if len(rules) > 1:
-                parts.append(_group(rules))
-                for rule in rules:
-                    parts += _section(rule)
-    return "\n\n".join(parts)
+        rows = [["rule", "what it sees"]]
+        for group, rules in groups().items():
+            if any(map(_warns, rules)) != are_warnings:
+                continue
+            for rule in rules:
+                first = _paragraphs(rule)[0].replace("``", "`")
+                rows.append([f"[`{rule.kind}`](checks/{group}.md#{rule.kind})", first])
+        parts += [f"## {title}", _filled(introduction), _table(rows)]
+    return "\n\n".join(parts) + "\n"
+
+
+def group_page(rules: Sequence[Rule]) -> str:
+    """The page of a group: of a single rule its section, else a section per rule."""
+    group = group_of(rules[0])
+    if len(rules) == 1:
+        return "\n\n".join(_section(rules[0], level=1)) + "\n"
+    kinds = [rule.kind for rule in rules]
+    # A heading per name: a group that has the name of one of its rules is headed by all of them.
+    title = ", ".join(kinds) if group in kinds else group
+    text = f'`checks={{"{group}": False}}` switches off {_kinds(kinds, "and")}.'
+    parts = [f"# {title}", _filled(text)]
+    for rule in rules:
+        parts += _section(rule, level=2)
+    return "\n\n".join(parts) + "\n"
 
 
 def values_page(page: str) -> str:
@@ -132,7 +158,7 @@ def values_text() -> str:
                 limits[id(limit.threshold)] = limit.threshold
                 shown.setdefault(id(limit.threshold), []).append(rule.kind)
     for key, threshold in limits.items():
-        rules = ", ".join(f"[`{kind}`](checks.md#{kind})" for kind in shown[key])
+        rules = ", ".join(f"[`{kind}`](checks/{PAGES[kind]}#{kind})" for kind in shown[key])
         known = [threshold.healthy, threshold.faulty, threshold.source]
         rows.append([rules, _number(threshold.value), threshold.unit, *known])
     first = "The thresholds of the rules for which healthy and faulty runs were measured:"
@@ -154,12 +180,21 @@ def limits_of(rule: Rule) -> list[Limit]:
     return limits
 
 
-def _section(rule: Rule) -> Iterator[str]:
-    """The paragraphs about a rule."""
-    yield f"### {rule.kind}"
-    body, _, attributes = inspect.getdoc(type(rule)).partition("\n\nAttributes:\n")  # type: ignore[union-attr]  # each has one
-    for paragraph in body.split("\n\n"):
-        text = " ".join(paragraph.split())
+def _described(rule: Rule) -> tuple[str, str]:
+    """The docstring of a rule: what stands before its section Attributes, and that section."""
+    body, _, attributes = (inspect.getdoc(type(rule)) or "").partition("\n\nAttributes:\n")
+    return body, attributes
+
+
+def _paragraphs(rule: Rule) -> list[str]:
+    """The paragraphs of a rule's docstring, each in one line."""
+    return [" ".join(paragraph.split()) for paragraph in _described(rule)[0].split("\n\n")]
+
+
+def _section(rule: Rule, level: int) -> Iterator[str]:
+    """The paragraphs about a rule, below a heading of this level."""
+    yield f"{'#' * level} {rule.kind}"
+    for text in _paragraphs(rule):
         label = re.match(r"(Why it hurts|Silent|Example|Source): (.)", text)
         if label is not None:
             text = f"**{label[1]}:** {label[2].upper()}{text[label.end() :]}"
@@ -170,9 +205,9 @@ def _section(rule: Rule) -> Iterator[str]:
     if rule.leads_to:
         yield _filled(f"**May lead to** {_effects(rule.leads_to)}.")
     if rule.cure:
-        tries = "[`prove=True`](prove.md) tries whether a copy learns if"
+        tries = "[`prove=True`](../prove.md) tries whether a copy learns if"
         yield _filled(f"**Proof:** {tries} {CURES[rule.cure].change}.")
-    options = _options(attributes)
+    options = _options(_described(rule)[1])
     if options:
         name = type(rule).__name__
         yield f"**Options** of `{name}`:"
@@ -193,7 +228,7 @@ def _shown(rule: Rule) -> Iterator[str]:
         file = f"pictures/check_{rule.kind}.png"
         if not (DOCS / file).is_file():
             file = f"pictures/check_{group_of(rule)}.png"
-        yield f"![{PICTURES[rule.kind]}]({file})"
+        yield f"![{PICTURES[rule.kind]}](../{file})"
     if rule.kind in PAIRS:
         fault, faulty, healthy = PAIRS[rule.kind]
         yield _table([[f"faulty: {fault}", "healthy"], [faulty, healthy]])
@@ -214,16 +249,6 @@ def _effects(kinds: Sequence[str]) -> str:
         elif own:
             parts.append(_kinds(own, ""))
     return ", and to ".join(parts)
-
-
-def _group(rules: Sequence[Rule]) -> str:
-    """Heading and first sentence of a group of several rules."""
-    group = group_of(rules[0])
-    kinds = [rule.kind for rule in rules]
-    # A heading per name: a group that has the name of one of its rules is headed by all of them.
-    heading = f"## {', '.join(kinds)}" if group in kinds else f"## {group}"
-    text = f'`checks={{"{group}": False}}` switches off {_kinds(kinds, "and")}.'
-    return f"{heading}\n\n{_filled(text)}"
 
 
 def _options(attributes: str) -> dict[str, str]:
@@ -250,14 +275,18 @@ def _linked(text: str, own: str) -> str:
 
     def link(match: re.Match[str]) -> str:
         kind = match[1]
-        return f"[`{kind}`](#{kind})" if kind in KINDS and kind != own else match[0]
+        return _link(kind) if kind in PAGES and kind != own else match[0]
 
     return re.sub(r"`(\w+)`", link, text)
 
 
+def _link(kind: str) -> str:
+    return f"[`{kind}`]({PAGES[kind]}#{kind})"
+
+
 def _kinds(kinds: Iterable[str], last: str) -> str:
     """Links to rules, as a list in a sentence."""
-    links = [f"[`{kind}`](#{kind})" for kind in kinds]
+    links = [_link(kind) for kind in kinds]
     if len(links) == 1:
         return links[0]
     return f"{', '.join(links[:-1])} {last} {links[-1]}"
@@ -298,10 +327,14 @@ def _module(rule: Rule) -> ModuleType:
 
 
 def write() -> None:
-    """Write both pages."""
-    for name, made in (("checks.md", checks_page), ("how_we_know.md", values_page)):
-        path = DOCS / name
-        path.write_text(made(path.read_text()))
+    """Write the pages, and remove those of groups that are gone."""
+    made = pages()
+    for page in (DOCS / "checks").glob("*.md"):
+        if f"checks/{page.name}" not in made:
+            page.unlink()
+    for place, text in made.items():
+        (DOCS / place).parent.mkdir(exist_ok=True)
+        (DOCS / place).write_text(text)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ from fmapboard.formats.training_facts import OutputFacts, TrainingFacts
 from fmapboard.health import thresholds
 from fmapboard.health.layer_findings import DeadLayer, dead_layers
 from fmapboard.health.record import NotRecorded, RunRecord, Series, Steps
-from fmapboard.health.states import ROUNDING
 from fmapboard.health.table import HealthRow, HealthTable, is_normalized
 
 OutputSteps = Mapping[int, OutputFacts]
@@ -630,7 +629,7 @@ class Evidence(UpdateEvidence):
             is_lasting = since < table.steps[-1] or len(table.steps) == 1
             if learns and table.rows[layer.spell.row].facts.values < thresholds.DEAD_VALUES.value:
                 continue
-            if is_lasting and layer.share >= least - ROUNDING:
+            if is_lasting and layer.share >= least - thresholds.SHARE_ROUNDING.value:
                 layers.append(layer._replace(spell=layer.spell._replace(since=since)))
         return layers
 
@@ -872,7 +871,7 @@ def since_share(table: HealthTable, row: int, least: float, since: int) -> int:
     """
     shares = table.columns["dead"][:, row].tolist()
     for step, share in zip(reversed(table.steps), reversed(shares), strict=True):
-        if share < least - ROUNDING:
+        if share < least - thresholds.SHARE_ROUNDING.value:
             break
         if math.isfinite(share):
             since = step

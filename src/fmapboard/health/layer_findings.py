@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from fmapboard.formats.training_facts import FirstNonfinite
 from fmapboard.health import thresholds
-from fmapboard.health.states import MAJOR, MINOR, ROUNDING, is_activation, states
+from fmapboard.health.finding import whole_percent
+from fmapboard.health.states import is_activation, states
 from fmapboard.health.table import HealthTable, call_text
 
 Flags = npt.NDArray[np.bool_]
@@ -90,7 +91,7 @@ def when(table: HealthTable, spell: Spell) -> str:
 def _partly(spell: Spell, whole: str) -> str:
     if spell.share == 1:
         return ""
-    return f", at {100 * spell.share:.0f} % {whole}"
+    return f", at {whole_percent(spell.share)} {whole}"
 
 
 LINES = 5
@@ -166,7 +167,7 @@ def dead_layers(table: HealthTable) -> list[DeadLayer]:
             later = slice(spell.row + 1, None)
             behind = int((whole[spell.last, later] & has_kernels[later]).sum())
         found.append(DeadLayer(spell, float(shares[spell.last, spell.row]), behind))
-    return sorted(found, key=lambda layer: layer.share < MAJOR)
+    return sorted(found, key=lambda layer: layer.share < thresholds.MAJOR_SHARE.value)
 
 
 def _dead(table: HealthTable) -> tuple[Flags, Flags]:
@@ -176,16 +177,18 @@ def _dead(table: HealthTable) -> tuple[Flags, Flags]:
     flags = {kind: codes > 0 for kind, codes in states(table.columns, own).items()}
     # Dead channels that last have been dead since before they had been so for `LASTING` steps; in
     # small maps they do not tell anything.
-    lasting = back_to_start(flags["dead"] & (table.columns["dead_lasting"] >= MINOR), flags["dead"])
+    is_lasting = table.columns["dead_lasting"] >= thresholds.MINOR_SHARE.value
+    lasting = back_to_start(flags["dead"] & is_lasting, flags["dead"])
     values = np.array([layer.values for layer in facts])  # per channel
     of_all = values * [layer.channels for layer in facts]
     dead = np.nan_to_num(table.columns["dead"])
-    is_whole = dead >= thresholds.DEAD_NEARLY_ALL.value - ROUNDING
+    rounding = thresholds.SHARE_ROUNDING.value
+    is_whole = dead >= thresholds.DEAD_NEARLY_ALL.value - rounding
     counted = np.where(is_whole, dead * of_all, values)
     flags["dead"] = lasting & (counted >= thresholds.DEAD_VALUES.value)
     whole: Flags = np.zeros_like(lasting)
     for kind in ("dead", "constant"):
-        whole |= flags[kind] & (table.columns[kind] >= 1 - ROUNDING)
+        whole |= flags[kind] & (table.columns[kind] >= 1 - rounding)
     whole &= np.array([layer.unit not in OF_OWN_RULES for layer in facts], bool)
     return flags["dead"] & ~_behind(table, whole), whole
 

@@ -80,8 +80,7 @@ class RateHistory(NamedTuple):
         peak = max(self.peak, rate)
         low: dict[float, LowRate] = {}
         for share in (thresholds.RATE_VANISHED.value, thresholds.RATE_REDUCED.value):
-            # Four divisions by 10 end at 1e-4, give or take rounding.
-            if rate < 0.99 * share * peak:
+            if rate < thresholds.RATE_ROUNDING.value * share * peak:
                 before = self.low.get(share, LowRate(step, 0))
                 low[share] = before._replace(steps=before.steps + 1)
         return RateHistory(self.first, step, rate, peak, low)
@@ -230,12 +229,6 @@ _SERIES = frozenset(
 )
 _FIRST = tags.FIRST_RECORD.rstrip("/")
 _STATISTICS = ("minimum", "maximum", "mean", "std")
-FIRST_STEPS = 4
-"""Logged steps at the start of a training that the checks see."""
-LAST_STEPS = 28
-"""The newest logged steps that they see. Steps since which something is wrong are kept too. A long
-run then takes no more memory, and its numbers are the same while it is logged and afterwards."""
-
 Blobs = Sequence[bytes | None]
 
 
@@ -376,6 +369,9 @@ class RecordBuilder:
     def thin(self, begins: Set[int | None]) -> None:
         """Drop the steps of a training that are neither among the first nor among the last.
 
+        A long run then takes no more memory, and its numbers are the same while it is logged and
+        afterwards.
+
         Args:
             begins: steps since which something is wrong; they are kept, and so are the logged
                 steps before them and before the first non-finite value.
@@ -391,7 +387,7 @@ class RecordBuilder:
             place = bisect_left(ordered, step)
             if place:  # what was so at the step before tells the cause, in every outlet the same
                 kept.add(ordered[place - 1])
-        for step in ordered[FIRST_STEPS:-LAST_STEPS]:
+        for step in ordered[thresholds.LOGGED_STEPS.value : -thresholds.NEWEST_STEPS.value]:
             if step not in kept:
                 del self._steps[step]
                 self._is_thinned = True

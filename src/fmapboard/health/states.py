@@ -1,4 +1,4 @@
-"""The states of layers: their thresholds, codes and words, and how they follow from the numbers."""
+"""The states of layers: their codes and words, and how they follow from the numbers."""
 
 from __future__ import annotations
 
@@ -10,15 +10,6 @@ import numpy.typing as npt
 from fmapboard.formats.overview import Flags, LayerFacts
 from fmapboard.formats.tab_records import Floats
 from fmapboard.health import thresholds
-
-LARGE = 1e4
-"""Magnitude from which a value is called large."""
-MINOR = 0.1
-"""Share of dead or constant channels from which a layer is in that state."""
-MAJOR = 0.5
-"""Share from which it is mostly so."""
-ROUNDING = 1e-6
-"""Maximum error of a share that is stored as float32, and of the difference of two."""
 
 Codes = npt.NDArray[np.uint8]
 CODES = (
@@ -54,7 +45,8 @@ def states(numbers: Mapping[str, Floats], is_activation: Flags) -> dict[str, Cod
         if "nonfinite" in numbers:
             found["nonfinite"] = _coded(numbers["nonfinite"] > 0, NONFINITE)
         if "minimum" in numbers and "maximum" in numbers:
-            is_large = (numbers["minimum"] <= -LARGE) | (numbers["maximum"] >= LARGE)
+            large = thresholds.LARGE.value
+            is_large = (numbers["minimum"] <= -large) | (numbers["maximum"] >= large)
             found["large"] = _coded(is_large, IS_LARGE)
         if "dead" in numbers:
             found["dead"] = _of_share(numbers["dead"], DEAD, MOSTLY_DEAD)
@@ -127,6 +119,7 @@ def _coded(flags: npt.NDArray[np.bool_], code: int) -> Codes:
 
 
 def _of_share(share: Floats, minor: int, major: int) -> Codes:
-    is_minor = share >= MINOR - ROUNDING
-    is_major = share >= MAJOR - ROUNDING
+    rounding = thresholds.SHARE_ROUNDING.value
+    is_minor = share >= thresholds.MINOR_SHARE.value - rounding
+    is_major = share >= thresholds.MAJOR_SHARE.value - rounding
     return np.where(is_major, np.uint8(major), _coded(is_minor, minor))

@@ -34,6 +34,7 @@ LOGGED_STEPS = Threshold(
 LASTING = Threshold(
     2, "logged steps at the end of the run", "one may be a validation or the last batch"
 )
+NEWEST_STEPS = Threshold(28, "logged steps", "the newest ones are kept: a bound on the memory")
 LEARNS = Threshold(
     0.8,
     "share of the first loss",
@@ -83,6 +84,7 @@ RATE_VANISHED = Threshold(
 RATE_VANISHED_FOR = Threshold(
     0.1, "share of the run", "cosine schedules end below 1e-4 for less than a hundredth of it"
 )
+RATE_ROUNDING = Threshold(0.99, "share of a bound", "four divisions by 10 end at 1e-4 but for it")
 RATE_REDUCED = Threshold(
     5e-3,
     "share of the highest learning rate",
@@ -241,6 +243,16 @@ TARGETS_AWAY = Threshold(
 )
 TARGETS_SPAN = Threshold(20, "training steps", "a network soon gets to targets like ages")
 
+LARGE = Threshold(1e4, "magnitude of a value", "definition: from it on a layer is called large")
+MINOR_SHARE = Threshold(
+    0.1, "share of a layer's channels", "definition: from it on a layer is called dead or constant"
+)
+MAJOR_SHARE = Threshold(
+    0.5, "share of a layer's channels", "definition: from it on it is mostly so"
+)
+SHARE_ROUNDING = Threshold(
+    1e-6, "share", "rounding of a share in float32, and of the difference of two"
+)
 DEAD_SHARE = Threshold(
     0.72,
     "share of a layer's channels",

@@ -333,10 +333,13 @@ def _not_fallen(seen: Seen) -> str:
         of_classes = ""
         if output.classes and abs(guess - math.log(output.classes)) < thresholds.NEAR_LN.value:
             of_classes = f"ln {output.classes} = "
+        varies = ""
+        if output.spread:
+            varies = f" (the output varies by {rounded(output.spread[-1][1])} of its magnitude)"
         return (
             f"{_loss(output)} is {late:.3g} towards the end of {seen.last_step} steps, that of "
             f"guessing ({of_classes}{guess:.3g}){moved}: the labels do not belong to the inputs, "
-            "the inputs are lost on their way, or what can learn is frozen"
+            f"the inputs are lost on their way{varies}, or what can learn is frozen"
         )
     change = "risen" if late > start else "hardly fallen"
     ends = f"{start:.3g} at step {first}, {late:.3g} towards the end of {seen.last_step} steps"

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from fmapboard.health.states import CODES, LARGE, states, worst_states
+from fmapboard.health import thresholds
+from fmapboard.health.states import CODES, states, worst_states
 
 STATIC = Path(__file__).parents[3] / "src" / "fmapboard" / "plugin" / "static"
 NAN = float("nan")
@@ -46,7 +47,12 @@ def test_nothing_is_known_without_numbers() -> None:
 
 
 def test_a_layer_is_in_several_states_at_once_each_with_its_code() -> None:
-    numbers = {"nonfinite": [0.5], "minimum": [-LARGE], "maximum": [1.0], "dead": [0.5]}
+    numbers = {
+        "nonfinite": [0.5],
+        "minimum": [-thresholds.LARGE.value],
+        "maximum": [1.0],
+        "dead": [0.5],
+    }
     found = states({name: np.array(of) for name, of in numbers.items()}, DRAWN)
     assert {kind: CODES[codes[0]] for kind, codes in found.items()} == {
         "nonfinite": "nonfinite", "large": "large", "dead": "mostly dead",

@@ -69,6 +69,11 @@ def test_a_loss_that_stays_at_that_of_guessing_says_what_that_leaves() -> None:
         "inputs are lost on their way, or what can learn is frozen; nothing found in 9 layers × "
         "10 steps"
     )
+    varied = replace(stays, spread=((0, 0.3), (90, 1.13)))
+    assert (
+        "the inputs are lost on their way (the output varies by 1.1 of its magnitude), or"
+        in verdict(**SIZE, outputs=(varied,)).line
+    )
     uneven = replace(stays, guess=2.2, late=2.21)  # labels of different frequency
     assert "that of guessing (2.2)" in verdict(**SIZE, outputs=(uneven,)).line
 

@@ -14,13 +14,16 @@ from fmapboard.printing import console
 
 _FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n+", re.DOTALL)
 _HEADING = re.compile(r"^(#+) (.*)$")
+_PARTS = "checks/"
+"""Start of the names of pages that are parts of another one, and are not listed."""
 
 
 def print_docs(place: str | None) -> None:
     """Print a page, formatted if this is a terminal; without a place, list the pages.
 
     Args:
-        place: name of a page, or page and section: ``"checks"``, ``"checks#dead"``.
+        place: name of a page, or page and section: ``"checks"``, ``"checks#dead"``. The section
+            may be one of a page in the folder of that name, ``checks/dead.md``.
 
     Raises:
         ConfigurationError: there is no such page or section; the message names the closest.
@@ -28,16 +31,19 @@ def print_docs(place: str | None) -> None:
     pages = _pages()
     if place is None:
         for name, path in pages.items():
-            title = _text(path).splitlines()[0].lstrip("# ")
-            print(f"{name:26}{title}")
+            if not name.startswith(_PARTS):
+                title = _text(path).splitlines()[0].lstrip("# ")
+                print(f"{name:26}{title}")
         return
     name, _, anchor = place.partition("#")
     name = name.removeprefix("docs/").removesuffix(".md")  # as the README writes it
     if name not in pages:
         advice = closest(name, pages) or "; fmapboard docs lists them"
         raise ConfigurationError(f"no page {name!r}{advice}")
-    text = _text(pages[name])
-    shown = section(text, anchor) if anchor else text
+    shown = _text(pages[name])
+    if anchor:
+        parts = [_text(path) for part, path in pages.items() if part.startswith(f"{name}/")]
+        shown = section("\n".join([shown, *parts]), anchor)
     if sys.stdout.isatty():
         console().print(Markdown(shown, hyperlinks=False))
     else:

@@ -11,7 +11,6 @@ from fmapboard.health.evidence import Evidence
 from fmapboard.health.finding import Finding, whole_percent
 from fmapboard.health.layer_findings import DEAD, LINES, OFF, DeadLayer, Spell
 from fmapboard.health.rule import Rule
-from fmapboard.health.states import ROUNDING
 from fmapboard.health.table import HealthTable, after_activation, call_text, is_normalized
 
 _FROM_START = "These channels pass no gradient, since the first logged step, so before this run: "
@@ -103,6 +102,6 @@ def _explanation(table: HealthTable, spell: Spell) -> tuple[str, str]:
         return OFF
     if spell.since > table.steps[0]:
         return DEAD
-    if table.columns["constant"][0, spell.row] >= 1 - ROUNDING:
+    if table.columns["constant"][0, spell.row] >= 1 - thresholds.SHARE_ROUNDING.value:
         return _WEIGHTS
     return _SCALE if is_normalized(table.rows[spell.row]) else _BIASES

@@ -10,7 +10,6 @@ from fmapboard.health import thresholds
 from fmapboard.health.evidence import Evidence, since_share
 from fmapboard.health.finding import Finding
 from fmapboard.health.rule import Rule
-from fmapboard.health.states import ROUNDING
 from fmapboard.health.table import HealthTable, call_text
 
 
@@ -70,4 +69,4 @@ class DeadExpertsCheck(Rule):
         if facts.unit != "expert" or facts.values < self.tokens * facts.channels:
             return 0.0
         lasting = float(table.columns["dead_lasting"][-1, index])
-        return lasting if lasting > ROUNDING else 0.0
+        return lasting if lasting > thresholds.SHARE_ROUNDING.value else 0.0

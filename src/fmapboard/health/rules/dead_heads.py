@@ -11,7 +11,6 @@ from fmapboard.health import effects, thresholds
 from fmapboard.health.evidence import Evidence, since_share
 from fmapboard.health.finding import Finding
 from fmapboard.health.rule import Rule
-from fmapboard.health.states import ROUNDING
 from fmapboard.health.table import HealthTable, call_text
 
 _UNIFORM = (
@@ -94,7 +93,7 @@ def _dead(table: HealthTable, index: int) -> float:
     if table.rows[index].facts.unit != "head":
         return 0.0
     lasting = float(table.columns["dead_lasting"][-1, index])
-    return lasting if lasting > ROUNDING else 0.0
+    return lasting if lasting > thresholds.SHARE_ROUNDING.value else 0.0
 
 
 def _is_sharp(evidence: Evidence, label: str) -> bool:

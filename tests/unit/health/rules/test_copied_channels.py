@@ -9,7 +9,8 @@ import pytest
 from check_records import layer, record, statistics, two_calls
 
 from fmapboard.checks import NotRecorded
-from fmapboard.health.rules import CopiedChannelsCheck, copied_channels
+from fmapboard.health import copies
+from fmapboard.health.rules import CopiedChannelsCheck
 
 
 def test_copied_channels_from_a_quarter_of_the_layer_on() -> None:
@@ -56,13 +57,13 @@ def test_copies_among_8192_channels_are_found_without_a_table_of_all_pairs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     compared: list[int] = []
-    same = copied_channels._same
+    same = copies._same
 
     def counted(one: Any, other: Any) -> Any:
         compared.append(len(one))
         return same(one, other)
 
-    monkeypatch.setattr(copied_channels, "_same", counted)
+    monkeypatch.setattr(copies, "_same", counted)
     rng = np.random.default_rng(0)
     sizes = rng.uniform(1.0, 1.001, 8192)  # no two of them can be told apart by their range
     mean, std = rng.random((2, 8192))
