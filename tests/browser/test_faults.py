@@ -35,14 +35,14 @@ def marks(person: Person, y: int) -> dict[int, tuple[int, int, int]]:
     return {s: tuple(p[:3]) for s, p in zip(STEPS, pixels, strict=True) if p[3] == 255}
 
 
-def hatched(person: Person, canvas: str) -> int:
-    """Number of pixels in the colour of the hatch on an orange border."""
+def outlined(person: Person, canvas: str) -> int:
+    """Number of orange pixels: of the dashed line around dead channels, and of their captions."""
     return int(
         person.frame.evaluate(
             """(of) => [...document.querySelectorAll(of)].map((c) => {
             const d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
-            let n = 0; for (let i = 0; i < d.length; i += 4) n += d[i] > 60 && d[i] < 130
-              && Math.abs(d[i + 1] - d[i] / 2) < 4 && d[i + 2] < 3;
+            let n = 0; for (let i = 0; i < d.length; i += 4) n += d[i] === 255 &&
+              d[i + 1] === 128 && d[i + 2] === 0;
             return n; }).reduce((a, b) => a + b)""",
             canvas,
         )
@@ -63,24 +63,24 @@ def test_large_values_take_precedence_over_a_minor_share_of_dead_channels(
     assert person.see(".numbers tr").last.text_content() == "Statelarge"
 
 
-def test_pictures_of_dead_channels_have_a_hatched_border_and_say_so(
+def test_pictures_of_dead_channels_have_an_outline_and_say_so(
     faulty: str, visit: Callable[..., Person]
 ) -> None:
     person = visit_layer(visit, faulty, "big", step=0)
-    assert hatched(person, ".grid canvas") > 0
+    assert outlined(person, ".grid canvas") > 2 * 64 + 50  # more than the squares in two captions
     person.press("x")
     entry = person.see(".pixel-list li:has-text('channel 0') .pixel-name")
     assert entry.text_content() == "channel 0 · dead after ReLU"
     strip = visit_layer(visit, faulty, "big", view="film", channels="0", tile=48)
-    assert hatched(strip, ".film canvas") > 0
+    assert outlined(strip, ".film canvas") > 0
     alive = visit_layer(visit, faulty, "big", view="film", channels="3", step=0)
-    assert hatched(alive, ".film canvas") == 0
+    assert outlined(alive, ".film canvas") == 0
     front = visit(faulty, view=None, run="faulty", findings="open")
     front.settle()
     tiles = front.see(".line:has-text('have a copy') .tile")
     assert tiles.all_inner_texts() == ["dead", "dead", "", ""]
     assert tiles.first.get_attribute("aria-label").endswith(": dead after ReLU")
-    assert hatched(front, ".tile:has(.tile-state) canvas") > 0
+    assert outlined(front, ".tile:has(.tile-state) canvas") > 0
 
 
 def test_large_values_have_a_mark_at_the_steps_they_began_at(

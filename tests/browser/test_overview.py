@@ -11,7 +11,7 @@ import pytest
 from browser_visitor import Person
 from overview_runs import HEALTHY_STEPS, NAN_FROM, large_answer, large_step
 
-PINK = [255, 153, 255, 255]  # a line of the hatching on white
+PINK = [255, 209, 255, 255]  # a line of the hatching on white
 COUNT_PAINTS = """() => { window.paints = 0;
 const own = CanvasRenderingContext2D.prototype.putImageData;
 CanvasRenderingContext2D.prototype.putImageData = function (...of) {

@@ -84,13 +84,11 @@ def _entry(facts: dict[str, Any], row: int, of: dict[str, float]) -> dict[str, A
     since = {name: step - int(age) for name, age in ages.items() if not math.isnan(age)}
     change_of = next(iter(since), None)
     changes = {"maps": of["change"], "weights": of["weights_change"], None: None}
-    still = since.get("weights") if of["weights_change"] == 0 else None
-    first = facts["unchanged"].get(str(row), still)
     return entry | {
         "change_of": change_of,
         "change": "NaN" if math.isnan(changes[change_of] or 0.0) else changes[change_of],
         "change_since": since.get(change_of or ""),
-        "weights_unchanged_since": still if still is None else min(still, first),
+        "weights_unchanged_since": facts["unchanged"].get(str(row)),
     }
 
 

@@ -12,7 +12,6 @@ import {
   visibleSteps,
 } from "../../src/fmapboard/plugin/static/picture/layouts.js";
 import { BELOW } from "../../src/fmapboard/plugin/static/picture/painter.js";
-import { BORDER } from "../../src/fmapboard/plugin/static/picture/canvas.js";
 import { colours, mapPixels, shrunkRow } from "../../src/fmapboard/plugin/static/picture/pixels.js";
 import {
   farFrom,
@@ -275,10 +274,22 @@ test("200 steps: only the visible columns are loaded, and a few ahead", () => {
 test("frames fit the window with several steps in view, and labels do not overlap", () => {
   const auto = { ...REQUEST, tile: 0, rows: 1 };
   assert.equal(filmLayout(auto).tileWidth, 96);
-  assert.equal(filmLayout({ ...auto, count: 2 }).tileWidth, 320); // a short run fills the window
+  assert.equal(filmLayout({ ...auto, count: 2 }).tileWidth, 384); // a short run fills the window
   assert.equal(filmLayout({ ...auto, windowHeight: 200 }).tileWidth, 64);
   const flat = filmLayout({ ...REQUEST, tile: 24, hasKernels: true });
   assert.ok(flat.cellHeight >= 16 + 50 + 45);
+});
+
+test("what is left of the window's height is that of kernels, and then of inputs", () => {
+  const few = { ...REQUEST, tile: 0, rows: 1, count: 4, wraps: true, hasInput: true };
+  const heights = (/** @type {number} */ windowHeight) => {
+    const of = filmLayout({ ...few, hasKernels: true, windowHeight });
+    assert.ok(of.bands === 1 && of.height <= windowHeight);
+    return [of.tileHeight, of.kernelHeight, of.inputHeight];
+  };
+  const [low, middle, high] = [460, 540, 900].map(heights);
+  assert.ok(low[1] < middle[1] && middle[1] < high[1] && high[1] >= high[0]);
+  assert.deepEqual([low[2], high[2]], [56, 160]);
 });
 
 test("a point of the strip is a step, a channel, and a place in its map", () => {
@@ -353,6 +364,6 @@ test("frames share one scale: the same value has the same colour at every step",
 });
 
 test("captions of frames are clear of the frame of the current step and of the kernel", () => {
-  assert.ok(BELOW > BORDER + 2);
+  assert.ok(BELOW > 2.5); // `cellLines`
   assert.ok(BELOW + 11 <= CAPTION);
 });

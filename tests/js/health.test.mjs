@@ -86,6 +86,7 @@ function health(codes, columns = {}, layers = [CONV, RELU]) {
     step_words: {},
     first_nonfinite: null,
     silent: {},
+    zero_rows: [],
     errors: {},
     arrays,
     cells: { codes: Uint8Array.from(codes.flat()), levels },

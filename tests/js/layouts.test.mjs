@@ -9,7 +9,6 @@ import {
   visible,
 } from "../../src/fmapboard/plugin/static/picture/layouts.js";
 import { BELOW } from "../../src/fmapboard/plugin/static/picture/painter.js";
-import { BORDER } from "../../src/fmapboard/plugin/static/picture/canvas.js";
 import { lay } from "../../src/fmapboard/plugin/static/picture/pixels.js";
 
 const REQUEST = {
@@ -96,16 +95,15 @@ test("a point in a tile is mapped to its cell, part and position", () => {
   }
 });
 
-test("the state borders of neighbouring tiles do not overlap", () => {
+test("tiles of a cell are closer to each other than to those of the next cell", () => {
   const of = layout({ ...REQUEST, parts: 4, available: 2000 });
   const [first, second, last] = [0, 1, 3].map((part) => corner(of, 0, part).left);
-  assert.ok(first + of.tileWidth + BORDER <= second - BORDER);
   const space = second - first - of.tileWidth;
   assert.ok(corner(of, 1).left - last - of.tileWidth >= 2 * space); // tiles of a cell are together
 });
 
-test("captions are below the border of their tile and above that of the next line", () => {
-  const frame = BORDER + 2; // of a selected cell with a fault, see `caption`
+test("captions are below the frame of their tile and above that of the next line", () => {
+  const frame = 2.5; // of a selected cell, see `cellLines`
   const text = 11;
   assert.ok(BELOW > frame);
   for (const numbered of [false, true]) {

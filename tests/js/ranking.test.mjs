@@ -15,7 +15,7 @@ import { LAYER } from "./fixtures.mjs";
 function row(key, more) {
   const difference = /** @type {LayerDifference} */ ({
     ...{ key, other_key: key, inputs: "same", step: 0, other_step: 0, measure: "maps" },
-    ...{ value: 0, rounding: 0, nonfinite: 0, why: "" },
+    ...{ value: 0, rounding: 0, nonfinite: 0, why: "", group: more.measure ?? "maps" },
     ...more,
   });
   return { key, match: { layer: LAYER, by: /** @type {const} */ ("name") }, difference };
@@ -27,9 +27,9 @@ test("layers are ranked by difference, and never across measures", () => {
     row("statistics", { value: 1.9, measure: "statistics" }),
     { key: "missing", match: null, difference: null },
     row("large", { value: 1.2 }),
-    row("some NaN", { value: 0, nonfinite: 0.2 }),
-    row("unknown", { measure: null, value: null }),
-    row("all NaN", { value: null, nonfinite: 1 }),
+    row("some NaN", { value: 0, nonfinite: 0.2, group: "nonfinite" }),
+    row("unknown", { measure: null, value: null, group: "none" }),
+    row("all NaN", { value: null, nonfinite: 1, group: "nonfinite" }),
   ];
   assert.deepEqual(
     ranked(rows).map(({ key }) => key),
@@ -42,14 +42,14 @@ test(
   "layers with far larger values on a side are ranked by how many times larger these " + "are",
   () => {
     const rows = [
-      row("10 times smaller", { value: 1.41, ratio: 0.1 }),
+      row("10 times smaller", { value: 1.41, ratio: 0.1, group: "size" }),
       row("9 times larger", { value: 1.4, ratio: 9 }),
-      row("a million times larger", { value: 1.41, ratio: 1e6 }),
-      row("zeros beside values", { value: 1.41, ratio: "Infinity" }),
-      row("values beside zeros", { value: 1.41, ratio: 0 }),
+      row("a million times larger", { value: 1.41, ratio: 1e6, group: "size" }),
+      row("zeros beside values", { value: 1.41, ratio: "Infinity", group: "size" }),
+      row("values beside zeros", { value: 1.41, ratio: 0, group: "size" }),
       row("zeros", { value: 0, ratio: null }),
-      row("statistics", { value: 1.41, ratio: 50, measure: "statistics" }),
-      row("some NaN", { value: 1.41, ratio: 50, nonfinite: 0.2 }),
+      row("statistics", { value: 1.41, ratio: 50, measure: "statistics", group: "size" }),
+      row("some NaN", { value: 1.41, ratio: 50, nonfinite: 0.2, group: "nonfinite" }),
     ];
     assert.deepEqual(
       ranked(rows).map((each) => [each.key, groupOf(each)]),

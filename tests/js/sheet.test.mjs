@@ -15,12 +15,12 @@ import {
   sheetLayout,
   thinned,
 } from "../../src/fmapboard/plugin/static/picture/layouts.js";
+import { FRAMES, markTile, regionsOf } from "../../src/fmapboard/plugin/static/picture/painter.js";
 import {
+  markOf,
   onlyValue,
   rangeText,
-  regions,
   rowRanges,
-  wholeMark,
   withRange,
 } from "../../src/fmapboard/plugin/static/picture/sheet_tiles.js";
 
@@ -111,15 +111,53 @@ test("a range is as exact as it takes to tell its ends apart", () => {
   );
 });
 
-test("neighbouring cells in one state have one outline", () => {
-  const states = ["..aa", "..aa", "b.aa", "bbb."];
-  const found = regions(4, 4, (row, column) => states[row][column].replace(".", "") || null);
-  const boxes = found.map((each) => [each.state, each.row, each.column, each.rows, each.columns]);
-  assert.deepEqual(boxes, [
-    ["a", 0, 2, 3, 2],
-    ["b", 2, 0, 1, 1],
-    ["b", 3, 0, 1, 3],
-  ]);
+/** @param {string[]} rows letters are states */
+function outlines(rows, height = 10) {
+  const states = { n: "nonfinite", d: "dead" };
+  const columns = rows[0].length;
+  const all = rows.join("");
+  return regionsOf({
+    ...{ cells: [...all].map((_, i) => i), columns, count: all.length },
+    stateOf: (cell) =>
+      /** @type {"dead"|"nonfinite"|null} */ (states[/** @type {"n"|"d"} */ (all[cell])] ?? null),
+    boxOf: (cell) => {
+      const [left, top] = [10 * (cell % columns), 10 * Math.floor(cell / columns)];
+      return { left, top, width: 10, height };
+    },
+  });
+}
+
+test("neighbouring cells in one state have one outline, of any shape", () => {
+  const [dead, bad] = outlines(["..nn", ".dnn", "dd.n"]);
+  assert.deepEqual([dead.state, dead.sides.length, bad.state], ["dead", 8, "nonfinite"]);
+  assert.deepEqual(
+    bad.sides.filter(([left, , right]) => left === right).map(([left, top]) => [left, top]),
+    [[20, 0], [40, 0], [20, 10], [40, 10], [30, 20], [40, 20]], // prettier-ignore
+  );
+});
+
+test("cells that do not touch, and those at the ends of a line, have outlines of their own", () => {
+  assert.equal(outlines(["d", "d"])[0].sides.length, 6);
+  assert.equal(outlines(["d", "d"], 8)[0].sides.length, 8);
+  assert.equal(outlines(["..d", "d.."])[0].sides.length, 8);
+});
+
+test("each state has a line of its own, so that outlines differ without colour", () => {
+  const lines = Object.values(FRAMES).map(({ width, dash }) => `${width} ${dash}`);
+  assert.equal(new Set(lines).size, lines.length);
+  assert.equal(Object.keys(FRAMES).at(-1), "nonfinite"); // over all others
+});
+
+test("a tile of one mark is its word, if there is space for it", () => {
+  const look = { text: "black" };
+  const box = { left: 0, top: 0, width: 60, height: 60 };
+  const wordsIn = (/** @type {object} */ size, value = NaN) =>
+    markTile({ ...box, ...size }, MARK.DEAD, value, look).texts?.map(({ text }) => text);
+  assert.deepEqual(wordsIn({}), ["dead"]);
+  assert.deepEqual(wordsIn({}, 0), ["dead", "0"]);
+  assert.deepEqual(wordsIn({ height: 20 }, 0), ["dead"]);
+  assert.deepEqual(wordsIn({ width: 30 }), []);
+  assert.deepEqual(wordsIn({ height: 8 }), []);
 });
 
 test("one scale per row leaves out steps with large values, unless there are no others", () => {
@@ -143,7 +181,7 @@ test("a map that is one mark everywhere has no picture, one with a single value 
   const row = { key: "a", channel: 0, palette: "grey", view: "" };
   const of = pageOf([row], pixels, { height: values(0, 2, 2), width: values(0, 4, 4) }, 4, 3);
   assert.deepEqual(
-    [0, 1, 2].map((column) => wholeMark(of, column)),
+    [0, 1, 2].map((column) => markOf(of, column)),
     [MARK.PADDING, MARK.NAN, 0],
   );
 });

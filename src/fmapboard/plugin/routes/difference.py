@@ -20,8 +20,11 @@ from fmapboard.plugin.tag_names import input_tag
 from fmapboard.runs.provider import IMAGES, Point, Provider
 
 Inputs = Literal["same", "different", "unknown"]
+Group = Literal["nonfinite", "size", "maps", "statistics", "none"]
 _MOST = 64
 """Layers per request."""
+_MANIFOLD = 10.0
+"""From this ratio of magnitudes on, the measure says no more than that they are not alike."""
 
 
 class _Side(NamedTuple):
@@ -77,6 +80,9 @@ class LayerDifference:
         ratio: the root mean square of the other side divided by that of the first one: where it is
             far from 1, ``value`` is about 1.41 whatever the maps show.
         nonfinite: share of the values that are not finite.
+        group: of layers that can be ranked by one number: by ``nonfinite`` where that is above 0,
+            by ``ratio`` (``size``) where one side is far larger than the other, else by the
+            ``value`` of the measure; ``none`` without one.
     """
 
     key: str
@@ -90,6 +96,7 @@ class LayerDifference:
     rounding: MaybeNonfinite | None
     ratio: MaybeNonfinite | None
     nonfinite: float | None
+    group: Group
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +227,7 @@ def _compared(maps: _Maps, pair: _Pair) -> LayerDifference:
         rounding=None,
         ratio=None,
         nonfinite=None,
+        group="none",
     )
     if isinstance(layer, str):
         return replace(result, why=layer)
@@ -230,7 +238,7 @@ def _compared(maps: _Maps, pair: _Pair) -> LayerDifference:
     second_maps = maps.get((other.side, other.point))
     measured = _of_maps(first_maps, second_maps)
     if measured is not None:
-        return replace(result, measure="maps", **measured._asdict())
+        return _with_measure(result, "maps", measured)
     first = statistics(layer.record, layer.side.role)
     second = statistics(other.record, other.side.role)
     if not first or not second:
@@ -238,7 +246,19 @@ def _compared(maps: _Maps, pair: _Pair) -> LayerDifference:
     if len(first["mean"]) != len(second["mean"]):
         return replace(result, why="not the same number of channels")
     measured = _of_statistics(first, second)
-    return replace(result, measure="statistics", **measured._asdict())
+    return _with_measure(result, "statistics", measured)
+
+
+def _with_measure(
+    result: LayerDifference, measure: Literal["maps", "statistics"], measured: _Measured
+) -> LayerDifference:
+    ratio = measured.ratio
+    group: Group = measure
+    if measured.nonfinite:
+        group = "nonfinite"
+    elif ratio is not None and not 1 / _MANIFOLD < ratio < _MANIFOLD:
+        group = "size"
+    return replace(result, measure=measure, group=group, **measured._asdict())
 
 
 def _compared_inputs(provider: Provider, image: _InputImage, other: _InputImage) -> Inputs:

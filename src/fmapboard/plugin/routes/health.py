@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -14,7 +14,15 @@ import numpy.typing as npt
 from fmapboard.formats.overview import COLUMNS, Flags
 from fmapboard.formats.tab_records import Floats, FormatError
 from fmapboard.health.rules import BUILT_IN
-from fmapboard.health.states import IS_LARGE, UNCHANGED, UNKNOWN, Codes, is_activation, worst_states
+from fmapboard.health.states import (
+    IS_LARGE,
+    UNCHANGED,
+    UNKNOWN,
+    Codes,
+    is_activation,
+    states,
+    worst_states,
+)
 from fmapboard.health.table import HealthRow, HealthTable
 from fmapboard.plugin.answers import Binary, MaybeNonfinite, Missing
 from fmapboard.plugin.layer_series import nearest, series_of
@@ -133,6 +141,8 @@ class Health(Binary):
         step_words: step -> what it is called, of images and checkpoints.
         first_nonfinite: where the first non-finite value was.
         silent: name of the model -> kinds of state of which nothing is said, as the checks are off.
+        zero_rows: rows of the layers that have no value but 0 at any kept step: in a run of
+            differences, those of layers that do not differ.
         errors: step -> why its record cannot be read.
         arrays: float [steps, layers], NaN where a number is not known; empty if there are more than
             `MAX_NUMBERS` cells.
@@ -150,6 +160,7 @@ class Health(Binary):
     step_words: dict[int, str]
     first_nonfinite: FirstFault | None
     silent: Mapping[str, tuple[str, ...]]
+    zero_rows: list[int]
     errors: Mapping[int, str]
     arrays: dict[str, Floats]
     codes: Codes
@@ -182,6 +193,7 @@ def health(provider: Provider, run: str) -> Health:
         step_words={step: table.step_text(step) for step in table.sources},
         first_nonfinite=_first_nonfinite(table, overview),
         silent=_silent(overview),
+        zero_rows=_zero_rows(table),
         errors=table.errors,
         arrays={name: table.columns[name] for name in sent},
         codes=codes,
@@ -221,7 +233,8 @@ class HealthStep(Binary):
             first one if all are later.
         keys: of the layers with feature maps; None for the others.
         channels: of each layer.
-        unchanged: row -> step since which the weights are the same.
+        unchanged: row -> step since which the weights have been the same, of layers whose weights
+            had not changed at their step.
         error: why the record of ``step`` cannot be read.
         others: layers that are not among the rows.
         arrays: float [layers], NaN where a number is not known.
@@ -265,18 +278,39 @@ def health_step(provider: Provider, run: str, step: int) -> HealthStep:
         raise Missing(f"no feature maps in run {run!r}")
     kept_step = table.steps[at]
     may_be_kept = step == kept_step and not others
+    steps = [table.steps[place] for place in places.tolist()]
     return HealthStep(
         step=kept_step,
-        steps=[table.steps[place] for place in places.tolist()],
+        steps=steps,
         keys=keys,
         channels=[row.facts.channels for row in table.rows],
-        unchanged=table.since.get("unchanged", {}),
+        unchanged=_unchanged_since(table, columns, steps),
         error=table.errors.get(kept_step),
         others=others,
         arrays=columns,
         codes=worst_states(columns, _is_activation(table), rows.shape),
         as_of=table.wall_times[at] if may_be_kept else None,
     )
+
+
+def _unchanged_since(
+    table: HealthTable, columns: Mapping[str, Floats], steps: Sequence[int]
+) -> dict[int, int]:
+    """See ``HealthStep.unchanged``.
+
+    Args:
+        table: of all steps.
+        columns: float [layers], at one step.
+        steps: of each layer, the step of its numbers.
+    """
+    onsets = table.since.get("unchanged", {})
+    unchanged = states(columns, _is_activation(table))["unchanged"]
+    is_compared = ~np.isnan(columns["weights_steps"])
+    found = {}
+    for row in np.flatnonzero(is_compared & (unchanged > 0)).tolist():
+        before = steps[row] - int(columns["weights_steps"][row])
+        found[row] = min(before, onsets.get(row, before))
+    return found
 
 
 def _places(known: Flags, at: int) -> npt.NDArray[np.intp]:
@@ -357,6 +391,16 @@ def _silent(overview: RunOverview) -> dict[str, tuple[str, ...]]:
         if kinds:
             found[model.name] = tuple(kinds)
     return found
+
+
+def _zero_rows(table: HealthTable) -> list[int]:
+    columns = table.columns
+    with np.errstate(invalid="ignore"):
+        is_nonzero = columns["nonfinite"] > 0
+        for name in ("minimum", "maximum"):
+            is_nonzero |= (columns[name] < 0) | (columns[name] > 0)
+    rows: list[int] = np.flatnonzero(~is_nonzero.any(axis=0)).tolist()
+    return rows
 
 
 def _first_nonfinite(table: HealthTable, overview: RunOverview) -> FirstFault | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import struct
 import zlib
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from two_layer_runs import log_steps, two_layers
 
 import fmapboard
 from fmapboard.plugin.picture_values import map_values
+from fmapboard.plugin.routes.difference import LayerDifference, _Measured, _with_measure
 from fmapboard.records import Picture
 from fmapboard.render.png import encode
 
@@ -67,9 +69,35 @@ def test_the_ratio_to_maps_of_zeros_is_infinite(tmp_path: Path) -> None:
 
     def ratio(run: str, other: str) -> Any:
         sides = {"run": run, "step": 0, "other_run": other, "other_step": 0}
-        return compare(tab, "fmapboard/0", "fmapboard/0", **sides)["ratio"]
+        found = compare(tab, "fmapboard/0", "fmapboard/0", **sides)
+        return found["ratio"], found["group"]
 
-    assert (ratio("a", "b"), ratio("b", "a"), ratio("a", "a")) == ("Infinity", 0, None)
+    assert ratio("a", "b") == ("Infinity", "size")
+    assert ratio("b", "a") == (0, "size")
+    assert ratio("a", "a") == (None, "maps")
+
+
+@pytest.mark.parametrize(
+    ("measured", "group"),
+    [
+        pytest.param({}, "maps", id="comparable"),
+        pytest.param({"ratio": 9.9}, "maps", id="somewhat larger"),
+        pytest.param({"ratio": 10.0}, "size", id="ten times larger"),
+        pytest.param({"ratio": 0.1}, "size", id="ten times smaller"),
+        pytest.param({"ratio": 50.0, "nonfinite": 0.2}, "nonfinite", id="not finite"),
+    ],
+)
+def test_the_answer_says_by_which_number_a_layer_is_ranked(
+    measured: dict[str, Any], group: str
+) -> None:
+    plain = {"value": 1.0, "rounding": 0.1, "ratio": 1.0, "nonfinite": 0.0}
+    found = _with_measure(_pair(), "maps", _Measured(**{**plain, **measured}))
+    assert (found.group, found.measure, _pair().group) == (group, "maps", "none")
+
+
+def _pair() -> LayerDifference:
+    nothing = dict.fromkeys([field.name for field in fields(LayerDifference)])
+    return LayerDifference(**{**nothing, "group": "none"})  # type: ignore[arg-type]
 
 
 def test_a_difference_is_that_of_the_true_maps(tab: Tab) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,35 @@ def test_the_answer_has_a_state_and_a_brightness_per_cell(faulty_runs: Path) -> 
     assert levels.shape == codes.shape == (10, 5)
     assert set(levels.ravel().tolist()) <= {*range(LEVELS), UNKNOWN_LEVEL}
     assert 0 < scale["lo"] < scale["hi"]
+
+
+def test_layers_whose_values_are_all_0_are_named(tmp_path: Path) -> None:
+    values = np.zeros((2, 4), np.float32)
+    numbers = {"minimum": values.copy(), "maximum": values.copy(), "nonfinite": values.copy()}
+    numbers["minimum"][0, 1] = -1e-9  # at one step only
+    numbers["maximum"][1, 2] = np.nan
+    numbers["nonfinite"][1, 2] = 0.5
+    layers = [replace(FACTS, label=name, layer=name) for name in "abcd"]
+    for step in range(2):
+        own = {name: array[step] for name, array in numbers.items()}
+        of = OverviewStep(step, 1, tuple(layers), {**own, "counted": np.ones(4)}, {})
+        store_blobs(tmp_path / "run", pack_overview(of), tag=TAG, step=step)
+    facts, _ = health(open_tab(tmp_path), "run")
+    assert facts["zero_rows"] == [0, 3]
+
+
+def test_the_answer_says_since_when_weights_have_been_the_same(tmp_path: Path) -> None:
+    numbers = {
+        "counted": np.ones(4),
+        "weights_change": np.array([0, 0.5, 0, 0]),
+        "weights_steps": np.array([10, 10, np.nan, 10]),  # since the step that it is compared with
+    }
+    layers = tuple(replace(FACTS, label=name, layer=name) for name in "abcd")
+    for step in (10, 20, 30):
+        of = OverviewStep(step, 1, layers, numbers, {"unchanged": {3: 5}})
+        store_blobs(tmp_path / "run", pack_overview(of), tag=TAG, step=step)
+    facts, _ = open_tab(tmp_path).open("data/health_step", run="run", step=30)
+    assert facts["unchanged"] == {"0": 20, "3": 5}
 
 
 def test_the_numbers_of_very_many_cells_are_sent_by_step(

@@ -275,9 +275,6 @@ export const GROUPS = Object.freeze(
   /** @type {const} */ (["nonfinite", "size", "maps", "statistics", "none"]),
 );
 
-/** From this ratio of magnitudes on, the difference says no more than that they are not alike. */
-const MANIFOLD = 10;
-
 /**
  * How many times larger one side of a row is than the other, as a power of 10; 0 if unknown.
  * @param {Ranked} row
@@ -288,12 +285,7 @@ export function decades({ difference }) {
 }
 
 /** @param {Ranked} row @returns {typeof GROUPS[number]} */
-export function groupOf(row) {
-  const { difference } = row;
-  if (!difference?.measure) return "none";
-  if (difference.nonfinite) return "nonfinite";
-  return decades(row) >= Math.log10(MANIFOLD) ? "size" : difference.measure;
-}
+export const groupOf = ({ difference }) => difference?.group ?? "none";
 
 /** Rows by group, the most different first. @param {readonly Ranked[]} rows */
 export function ranked(rows) {

@@ -324,12 +324,7 @@ function differenceOf(source, asked, run) {
 export function firstDifferent(source, overview, run, layers) {
   const table = tableFor(source, overview.source, run);
   if (!table) return { isKnown: false, layer: undefined };
-  const { minimum, maximum } = table.arrays;
-  const count = table.layers.length;
-  const differs = (/** @type {number} */ row) =>
-    table.steps.some(
-      (_, at) => minimum?.values[at * count + row] || maximum?.values[at * count + row],
-    );
-  const row = table.layers.findIndex(({ key }, at) => key !== null && differs(at));
-  return { isKnown: true, layer: layers.find(({ key }) => key === table.layers[row]?.key) };
+  const zeros = new Set(table.zero_rows);
+  const first = table.layers.find(({ key }, row) => key !== null && !zeros.has(row));
+  return { isKnown: true, layer: layers.find(({ key }) => key === first?.key) };
 }

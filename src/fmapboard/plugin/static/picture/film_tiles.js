@@ -6,12 +6,22 @@ import { mapsOf } from "../model/scene.js";
 import { inWordsOf, labelOf, short, tileText } from "../model/words.js";
 import { pictureOf } from "../server/decode.js";
 import { kernelsOf } from "../server/kernels.js";
-import { FAULT_COLOURS, LEGEND, css, ramp } from "../server/palettes.js";
+import { css, ramp } from "../server/palettes.js";
 import { cutStart } from "./canvas.js";
 import { faultOf, rangeText } from "./captions.js";
-import { FILM_CAPTION, FILM_HEADING, visibleSteps } from "./layouts.js";
-import { BELOW, LINE, badge, cellLines, label, paint, wrapped } from "./painter.js";
-import { kernelPixels, pixelsOf, shrunkRow, tileCanvas } from "./pixels.js";
+import { FILM_CAPTION, FILM_HEADING, GAP, visibleSteps } from "./layouts.js";
+import {
+  BELOW,
+  LINE,
+  badge,
+  cellLines,
+  label,
+  markTile,
+  paint,
+  regionsOf,
+  wrapped,
+} from "./painter.js";
+import { kernelPixels, pixelsOf, shrunkRow, tileCanvas, wholeMark } from "./pixels.js";
 
 /** @import {Side, Strip} from "../model/model.js" */
 /** @import {Kernels} from "../server/server.js" */
@@ -102,14 +112,9 @@ export function paintFilm(context, film, of, where, look) {
         ? { box: room, texts: wrapped(context, block, room, look.muted) }
         : { box: square, marks: awaited(square) };
     }
-    const { width, height, pixels, word } = block;
+    const { width, height, pixels, mark } = block;
     const size = fitted(block, wide, of.kernelHeight);
-    if (word) {
-      const middle = { x: left + size.width / 2, y: top + (size.height - LINE) / 2 };
-      const text = { text: word, ...middle, colour: look.text, width: size.width };
-      const texts = [{ ...text, align: /** @type {const} */ ("center") }];
-      return { box: { ...place, ...size }, hatch: FAULT_COLOURS.nonfinite, texts };
-    }
+    if (mark) return markTile({ ...place, ...size }, mark, NaN, look);
     const whole = Math.floor((size.width / width) * where.ratio) / where.ratio;
     const factor = whole >= 1 / where.ratio ? whole : size.width / width;
     const box = { ...place, width: width * factor, height: height * factor };
@@ -129,7 +134,7 @@ export function paintFilm(context, film, of, where, look) {
     const size = { width: of.tileWidth, height: of.tileHeight };
     const box = { left: leftOf(i), top: bandTop(i) + rowTop(row), ...size };
     const isCurrent = i === film.current;
-    const lines = cellLines({ isSelected: isCurrent }, fault, look, box);
+    const lines = cellLines({ isSelected: isCurrent }, look, box);
     const under = { left: box.left, top: box.top + box.height + BELOW, width: wide };
     if (!side || why) {
       const within = { ...box, left: box.left + 4, top: box.top + 4, width: box.width - 8 };
@@ -138,14 +143,13 @@ export function paintFilm(context, film, of, where, look) {
       const edge = { colour: look.muted, thick: 1, away: -0.5 };
       const said = fault ? badge(context, fault, under, look, texts, true) : { texts };
       const marks = [...(why ? [] : awaited(box)), ...("marks" in said ? said.marks : [])];
-      return { box, fault, ...said, marks, lines: why ? [edge, ...lines] : lines };
+      return { box, ...said, marks, lines: why ? [edge, ...lines] : lines };
     }
-    const over = { fault, lines, point: film.point, map: side.planes };
-    const tile = {
-      box,
-      ...over,
-      ...sizedTo(of, pixelsOf(film, mapsOf(i), channel, look.palette), side, channel),
-    };
+    const over = { lines, point: film.point, map: side.planes };
+    const { mark, ...picture } = pixelsOf(film, mapsOf(i), channel, look.palette);
+    const one = mark ? markTile(box, mark, NaN, look) : null;
+    if (one?.texts?.length) return { ...one, ...over };
+    const tile = { box, ...over, ...(one ?? sizedTo(of, picture, side, channel)) };
     if (fault) return { ...tile, ...badge(context, fault, under, look, [], true) };
     const isFar = isBeyond(film, side, channel);
     const range = rangeText(film, mapsOf(i), channel);
@@ -186,7 +190,31 @@ export function paintFilm(context, film, of, where, look) {
     ];
     return names;
   });
-  paint(context, where, look, tiles, fixed);
+  // A cell per channel of a step, band by band.
+  const cells = steps.flatMap((i) =>
+    film.order.map((_, row) => {
+      const [band, column] = [Math.floor(i / of.columns), i % of.columns];
+      return (band * of.perBand + row) * of.columns + column;
+    }),
+  );
+  const placeOf = (/** @type {number} */ cell) => {
+    const [line, column] = [Math.floor(cell / of.columns), cell % of.columns];
+    const [band, row] = [Math.floor(line / of.perBand), line % of.perBand];
+    return { i: band * of.columns + column, row };
+  };
+  const regions = regionsOf({
+    ...{ cells: of.tileHeight ? cells : [], columns: of.columns, count: of.count },
+    stateOf(cell) {
+      const { i, row } = placeOf(cell);
+      return i < of.steps ? (faultOfFrame(film, i, film.order[row])?.kind ?? null) : null;
+    },
+    boxOf(cell) {
+      const { i, row } = placeOf(cell);
+      const [left, top] = [leftOf(i) - GAP / 2, bandTop(i) + rowTop(row) - GAP / 2];
+      return { left, top, width: of.cellWidth, height: of.tileHeight + GAP / 2 + FILM_CAPTION };
+    },
+  });
+  paint(context, where, look, tiles, { fixed, regions });
 }
 
 /**
@@ -301,20 +329,8 @@ export function kernelPalette({ columns }) {
 }
 
 /**
- * The word for weights that are all NaN, or all the same infinity; "" for others.
- * @param {Kernels} of @param {number[]} shown planes
- */
-function onlyMark({ planes: { marks }, height, width }, shown) {
-  const size = height * width;
-  const inPlane = (/** @type {number} */ plane) =>
-    marks?.subarray(plane * size, (plane + 1) * size) ?? [0];
-  const found = new Set(shown.flatMap((plane) => [...inPlane(plane)]));
-  const named = LEGEND.find(({ code }) => found.has(code));
-  return found.size === 1 && named ? named.name : "";
-}
-
-/**
- * The kernel of a channel, drawn between -peak and peak; otherwise why it cannot be, in words.
+ * The kernel of a channel, drawn between -peak and peak, and the mark that all its weights have, or
+ * 0; otherwise why it cannot be, in words.
  * @param {Kernels} of @param {number} channel output channel @param {number} peak of the scale
  */
 export function kernelBlock(of, channel, peak) {
@@ -341,5 +357,8 @@ export function kernelBlock(of, channel, peak) {
       pixels.set(kernel.subarray(y * width, (y + 1) * width), start + y * wide);
     }
   });
-  return { pixels, width: wide, height: high, word: onlyMark(of, shown) };
+  const size = height * width;
+  const marks = shown.map((plane) => wholeMark(of.planes.marks, plane * size, size));
+  const mark = marks.every((each) => each === marks[0]) ? marks[0] : 0;
+  return { pixels, width: wide, height: high, mark };
 }

@@ -11,8 +11,17 @@ import { channelsOf, placeOf } from "../server/kernels.js";
 import { outline, write } from "./canvas.js";
 import { faultOf, rangeText, tokensOf } from "./captions.js";
 import { pointLines } from "./crosshair.js";
-import { CAPTION_LINE, NUMBERS, corner, visible, widthOf } from "./layouts.js";
-import { BELOW, LINE, RANGE_FROM, caption, cellLines, paint } from "./painter.js";
+import { BETWEEN, CAPTION_LINE, GAP, NUMBERS, corner, visible, widthOf } from "./layouts.js";
+import {
+  BELOW,
+  LINE,
+  RANGE_FROM,
+  caption,
+  cellLines,
+  markTile,
+  paint,
+  regionsOf,
+} from "./painter.js";
 import { pixelsOf } from "./pixels.js";
 
 /** @import {GridScene, KernelsScene, MapsScene, Part, Point} from "../model/model.js" */
@@ -43,15 +52,11 @@ export function paintGrid(context, scene, of, where, look, point = null) {
   const tiles = cells.flatMap((cell) => tilesOf(context, scene, of, cell, where, look, point));
   if (scene.kind === "kernels" && scene.arranged.columns) {
     const axes = axesOf(context, scene, of, where, look);
-    return paint(
-      context,
-      where,
-      look,
-      [...tiles, ...chosenOf(scene, of, cells, where, look)],
-      axes,
-    );
+    const chosen = chosenOf(scene, of, cells, where, look);
+    return paint(context, where, look, [...tiles, ...chosen], { fixed: axes });
   }
-  paint(context, where, look, tiles);
+  const regions = of.rows ? [] : faultRegions(scene, of, cells, where);
+  paint(context, where, look, tiles, { regions });
   if (!of.rows || scene.kind === "kernels") return;
   positions(context, scene, of, where, look);
   context.fillStyle = look.background;
@@ -84,11 +89,14 @@ function tilesOf(context, scene, of, cell, where, look, point) {
     const box = boxOf(of, where, cell, p);
     const size = { across: of.factor, down: of.factorDown };
     /** @type {Tile} */
-    const tile = isDrawn(scene, part)
-      ? { box, ...size, ...pixelsOf(scene, part, channel, look.palette) }
-      : { box, isCrossed: true };
+    const tile = { box, isCrossed: !isDrawn(scene, part) };
+    const { mark = 0, ...picture } = tile.isCrossed
+      ? {}
+      : { ...size, ...pixelsOf(scene, part, channel, look.palette) };
+    Object.assign(tile, mark ? markTile(box, mark, NaN, look) : picture);
     if (of.rows || isMatrix) return tile;
-    const fault = faultOf(scene, part, channel);
+    const isSaid = Boolean(tile.texts?.length);
+    const fault = isSaid ? null : faultOf(scene, part, channel);
     const isOfChannel = scene.kind === "maps" || scene.arranged.down === "outputs";
     const colour = isSelected && isOfChannel ? look.accent : look.text;
     const name = p ? [] : [{ text: nameOf(scene, channel), colour, isNeeded: true }];
@@ -96,11 +104,13 @@ function tilesOf(context, scene, of, cell, where, look, point) {
     const names = [...name, { text: letter, colour: look.muted }];
     const [away, width] = [p ? 4 : 0, scene.parts.length === 1 ? widthOf(of) : of.tileWidth];
     const below = { left: box.left + away, top: box.top + box.height + BELOW, width: width - away };
-    const range = fault || width < RANGE_FROM ? "" : rangeText(scene, part, channel);
+    const isRanged = !isSaid && !fault && width >= RANGE_FROM;
+    const range = isRanged ? rangeText(scene, part, channel) : "";
     const said = caption(context, below, names, fault, range, look);
+    const texts = [...(tile.texts ?? []), ...said.texts];
     const image = (!part.isDifference && look.over?.images[part.column]) || null;
     const over = image ? { image, alpha: look.over?.alpha ?? 0, isSmooth: true } : {};
-    return { ...tile, ...over, ...said, fault, point, map: scene.a.planes };
+    return { ...tile, ...over, ...said, texts, point, map: scene.a.planes };
   });
   if (of.rows) return tiles;
   const last = tiles[tiles.length - 1];
@@ -114,15 +124,44 @@ function tilesOf(context, scene, of, cell, where, look, point) {
     return tiles;
   }
   const whole = { ...tiles[0].box, width: widthOf(of) };
-  const fault = tiles.find((tile) => tile.fault)?.fault ?? null;
   const isChosen = where.chosen?.includes(channel) ?? false;
   const sorted = scene.sorting.texts?.(channel) ?? [];
   const text = sorted.find((each) => context.measureText(each).width <= whole.width);
   const y = whole.top + whole.height + BELOW + CAPTION_LINE;
   const own = text ? [{ text, x: whole.left, y, colour: look.text }] : [];
   last.texts = [...(last.texts ?? []), ...own];
-  last.lines = cellLines({ isChosen, isHovered, isSelected }, fault, look, whole);
+  last.lines = cellLines({ isChosen, isHovered, isSelected }, look, whole);
   return tiles;
+}
+
+/**
+ * Outlines around tiles of faulty channels, with their captions.
+ * @param {GridScene} scene @param {Layout} of @param {number[]} inSight cells @param {Where} where
+ */
+function faultRegions(scene, of, inSight, where) {
+  const { parts } = of;
+  const gap = of.cellWidth - widthOf(of);
+  const all = scene.parts.map((_, part) => part);
+  return regionsOf({
+    ...{ cells: inSight.flatMap((cell) => all.map((part) => cell * parts + part)) },
+    ...{ columns: of.columns * parts, count: of.count * parts },
+    stateOf(tile) {
+      const [cell, part] = [Math.floor(tile / parts), tile % parts];
+      return faultOf(scene, scene.parts[part], scene.order[cell])?.kind ?? null;
+    },
+    boxOf(tile) {
+      const [cell, part] = [Math.floor(tile / parts), tile % parts];
+      const { left: start, top } = boxOf(of, where, cell);
+      const edge = (/** @type {number} */ at) =>
+        at === parts
+          ? start - gap / 2 + of.cellWidth
+          : at
+            ? boxOf(of, where, cell, at).left - BETWEEN / 2
+            : start - gap / 2;
+      const [left, right] = [edge(part), edge(part + 1)];
+      return { left, top: top - GAP / 2, width: right - left, height: of.cellHeight };
+    },
+  });
 }
 
 /** The number below a map or kernel. @param {GridScene} scene @param {number} cell */

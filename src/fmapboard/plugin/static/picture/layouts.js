@@ -12,8 +12,8 @@ export const GAP = 8;
 export const CAPTION = 18;
 /** Height of each further line of a caption. */
 export const CAPTION_LINE = 15;
-/** Between tiles of one cell: the state borders of two neighbours fit. */
-const BETWEEN = 6;
+/** Between tiles of one cell. */
+export const BETWEEN = 6;
 const MARGIN = 10;
 const FIT_MIN = 48;
 const FIT_MAX = 256;
@@ -260,12 +260,15 @@ const COLUMNS_SEEN = 8;
 /** Heights of the labels left of a map, and left of a kernel. */
 const MAP_LABELS = 82;
 const KERNEL_LABELS = 56;
-/** Sides of frames. */
-const SIDES = Object.freeze([320, 256, 192, 160, 128, 96, 80, 64, 48]);
+/** Sides of frames, CSS px. */
+const SIDES = Object.freeze(Array.from({ length: 55 }, (_, i) => 480 - 8 * i));
 /** Frames are made no smaller than this to have all bands in view. */
 const LEAST_WHOLE = 80;
-/** Largest height of the inputs, which are there to tell what the maps are of, CSS px. */
-const INPUT = 56;
+/**
+ * Height of the inputs, which are there to tell what the maps are of, and the largest one that they
+ * have if there is nothing else in the window to be shown, CSS px.
+ */
+const [INPUT, INPUT_MOST] = [56, 160];
 /** Rows of a sequence are this wide and high. */
 const ROW_WIDTH = 224;
 const SEQUENCE_HEIGHT = 28;
@@ -288,7 +291,7 @@ export function filmLayout(request) {
   const all = SIDES.map((side) => film(request, side));
   const isWhole = (/** @type {FilmLayout} */ of) => of.height <= request.windowHeight;
   const whole = all.filter((_, i) => SIDES[i] >= LEAST_WHOLE).find(isWhole);
-  if (request.wraps && whole) return whole;
+  if (request.wraps && whole) return filling(request, whole);
   const seen = Math.min(request.count, COLUMNS_SEEN);
   const fits = (/** @type {FilmLayout} */ of) =>
     of.bandHeight <= request.windowHeight &&
@@ -296,8 +299,23 @@ export function filmLayout(request) {
   return all.find(fits) ?? all[all.length - 1];
 }
 
-/** @param {FilmRequest} request @param {number} side CSS px */
-export function film(request, side) {
+/**
+ * A strip with larger kernels, and then inputs, if it is lower than the window.
+ * @param {FilmRequest} request @param {FilmLayout} of
+ */
+function filling(request, of) {
+  const free = (request.windowHeight - of.height) / of.bands; // of each band
+  const kernel = of.kernelHeight ? Math.floor(free / request.rows) : 0;
+  const { height } = film(request, of.side, { kernel });
+  const input = Math.floor((request.windowHeight - height) / of.bands);
+  return film(request, of.side, { kernel, input });
+}
+
+/**
+ * @param {FilmRequest} request @param {number} side CSS px
+ * @param {{kernel?: number, input?: number}} more height of each, CSS px
+ */
+export function film(request, side, { kernel = 0, input = 0 } = {}) {
   const { count, rows, mapHeight, mapWidth, ratio, isSequence } = request;
   const longer = Math.max(mapHeight, mapWidth, 1);
   const wide = isSequence ? Math.max(ROW_WIDTH, side) : side;
@@ -310,12 +328,12 @@ export function film(request, side) {
   const tileWidth = request.hasMaps ? Math.round(mapWidth * factor) / ratio : side;
   const tileHeight = request.hasMaps ? (mapHeight * factorDown) / ratio : 0;
   const columnWidth = Math.max(tileWidth, 40) + GAP;
-  const inputHeight = request.hasInput ? Math.min(columnWidth - GAP, INPUT) : 0;
+  const inputHeight = request.hasInput ? Math.min(columnWidth - GAP, INPUT_MOST, INPUT + input) : 0;
   const inputTop = FILM_HEADING;
   const rowTop = FILM_HEADING + (inputHeight ? inputHeight + FILM_CAPTION : 0);
   const most = isSequence ? 28 : Math.max(40, Math.min(72, side * 0.6), side * 0.4);
   const kernelHeight = request.hasKernels
-    ? Math.min(columnWidth - GAP, request.hasMaps ? most : side)
+    ? Math.min(columnWidth - GAP, request.hasMaps ? most + kernel : side)
     : 0;
   const kernelTop = tileHeight + (request.hasMaps ? FILM_CAPTION : 0);
   const labels = (request.hasMaps ? MAP_LABELS : FILM_CAPTION) + (kernelHeight ? KERNEL_LABELS : 0);
@@ -329,7 +347,7 @@ export function film(request, side) {
   return {
     ...{ tileWidth, tileHeight, factor, factorDown, ...cells, perBand: rows, bandHeight },
     ...{ cellWidth: columnWidth, cellHeight: rowHeight, rows: false, steps: count, bands },
-    ...{ inputTop, inputHeight, kernelTop, kernelHeight },
+    ...{ inputTop, inputHeight, kernelTop, kernelHeight, side },
     left: FILM_GUTTER, // the labels at the left, which do not scroll
     top: rowTop,
     width: FILM_GUTTER + across * columnWidth + FILM_MARGIN,

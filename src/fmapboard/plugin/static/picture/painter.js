@@ -3,12 +3,15 @@
  * The painter of all pictures: tiles, what is written and drawn over them, and what stays in place.
  */
 
-import { BORDER, outline, stateFrame, write } from "./canvas.js";
+import { inWordsOf, short } from "../model/words.js";
+import { FAULT_COLOURS, LEGEND } from "../server/palettes.js";
+import { outline, write } from "./canvas.js";
 import { drawCrosshair } from "./crosshair.js";
-import { paintTiles } from "./pixels.js";
+import { paintTiles, pixelsOf, tileCanvas } from "./pixels.js";
 
-/** @import {StateMark} from "../model/model.js" */
-/** @import {Box, Fixed, Look, Outline, Text, Tile, Where} from "./picture.js" */
+/** @import {AnyScene, Part, StateMark} from "../model/model.js" */
+/** @import {FaultName} from "../server/server.js" */
+/** @import {Box, Fixed, Look, Outline, Region, Text, Tile, Where} from "./picture.js" */
 
 /** Space between a tile and its caption, for its border and that of a selected cell, CSS px. */
 export const BELOW = 6;
@@ -20,13 +23,13 @@ export const LINE = 15;
 /**
  * @param {CanvasRenderingContext2D} context of a canvas of the size of `where`
  * @param {Where} where @param {Omit<Look, "palette">} look @param {Tile[]} tiles
- * @param {Fixed[]} fixed
+ * @param {{fixed?: Fixed[], regions?: Region[]}} over
  */
-export function paint(context, where, look, tiles, fixed = []) {
+export function paint(context, where, look, tiles, { fixed = [], regions = [] } = {}) {
   paintTiles(context, where, look.background, tiles);
   context.font = look.font;
   for (const tile of tiles) {
-    const { box, image, hatch, fault } = tile;
+    const { box, image, hatch } = tile;
     if (image) {
       context.imageSmoothingEnabled = Boolean(tile.isSmooth);
       context.globalAlpha = tile.alpha ?? 1;
@@ -35,7 +38,6 @@ export function paint(context, where, look, tiles, fixed = []) {
     }
     if (hatch) hatched(context, box, hatch);
     if (tile.isCrossed) crossed(context, box, look.muted);
-    if (fault) stateFrame(context, box, fault);
     for (const mark of tile.marks ?? []) {
       context.fillStyle = mark.colour;
       context.fillRect(mark.box.left, mark.box.top, mark.box.width, mark.box.height);
@@ -44,6 +46,7 @@ export function paint(context, where, look, tiles, fixed = []) {
     for (const line of tile.lines ?? []) drawLine(context, line, box);
     if (tile.point) drawCrosshair(context, box, tile.point, tile.map ?? null);
   }
+  for (const region of regions) drawRegion(context, region, where);
   for (const { box, draw } of fixed) {
     context.save();
     context.beginPath();
@@ -145,16 +148,15 @@ export function wrapped(context, text, { left, top, width, height }, colour) {
 /**
  * Lines around a cell: chosen for the film strip, under the pointer, selected.
  * @param {{isChosen?: boolean, isHovered?: boolean, isSelected?: boolean}} which
- * @param {StateMark|null} fault has a border of its own @param {Look} look @param {Box} box
+ * @param {Look} look @param {Box} box
  */
-export function cellLines({ isChosen, isHovered, isSelected }, fault, look, box) {
-  const out = fault ? BORDER : 0;
+export function cellLines({ isChosen, isHovered, isSelected }, look, box) {
   const { accent, muted } = look;
   /** @type {Outline[]} */
   const lines = [];
   if (isChosen) lines.push({ box, colour: accent, thick: 2, dash: [4, 3] });
-  if (isHovered) lines.push({ box, colour: muted, thick: 1, away: out + 0.5 });
-  if (isSelected) lines.push({ box, colour: accent, thick: out ? 1.5 : 2, away: out + 0.5 });
+  if (isHovered) lines.push({ box, colour: muted, thick: 1 });
+  if (isSelected) lines.push({ box, colour: accent, thick: 2 });
   return lines;
 }
 
@@ -172,12 +174,52 @@ function crossed(context, { left, top, width, height }, colour) {
   context.stroke();
 }
 
+// A picture that is one mark throughout: its word on faint lines.
+
+/** Smallest tile with a word in it, and with lines that can be told from a colour, CSS px. */
+const [WORD_FROM, LINES_FROM] = [40, 16];
+
+/**
+ * What is in place of a map that has no picture to show: a word, and its one value if it has one.
+ * @param {Box} box @param {number} mark of all pixels, 0 for a value @param {number} value or NaN
+ * @param {Pick<Look, "text">} look @returns {Tile}
+ */
+export function markTile(box, mark, value, look) {
+  const { left, top, width, height } = box;
+  const named = LEGEND.find(({ code }) => code === mark);
+  const words = [named ? inWordsOf(named.name) : "", Number.isNaN(value) ? "" : short(value, 3)];
+  const fitting = width < WORD_FROM ? [] : words.filter(Boolean);
+  const said = LINE * fitting.length > height ? fitting.slice(0, height < LINE ? 0 : 1) : fitting;
+  const place = { x: left + width / 2, width: width - 2, align: /** @type {const} */ ("center") };
+  const middle = top + (height - LINE * said.length) / 2;
+  const texts = said.map((text, line) => ({
+    ...{ text, ...place, y: middle + LINE * line, colour: look.text },
+  }));
+  return { box, texts, ...(named ? { hatch: FAULT_COLOURS[named.term] } : {}) };
+}
+
+/**
+ * A tile of a scene in a size of its own. @param {AnyScene} scene @param {Part} part
+ * @param {number} channel @param {Box} box @param {Look} look @returns {Tile}
+ */
+export function pictureTile(scene, part, channel, box, look) {
+  const { pixels, width, mark } = pixelsOf(scene, part, channel, look.palette);
+  return mark ? markTile(box, mark, NaN, look) : { box, image: tileCanvas(pixels, width) };
+}
+
 /** @param {CanvasRenderingContext2D} context @param {Box} box @param {string} colour */
 function hatched(context, { left, top, width, height }, colour) {
   context.save();
   context.beginPath();
   context.rect(left, top, width, height);
   context.clip();
+  if (Math.min(width, height) < LINES_FROM) {
+    context.globalAlpha = 0.4;
+    context.fillStyle = colour;
+    context.fill();
+    context.restore();
+    return;
+  }
   context.globalAlpha = 0.18;
   context.strokeStyle = colour;
   context.lineWidth = 5;
@@ -188,4 +230,86 @@ function hatched(context, { left, top, width, height }, colour) {
   }
   context.stroke();
   context.restore();
+}
+
+// One outline around neighbouring pictures in one state.
+
+/**
+ * Lines of states: each state has its own width, CSS px, and dashes; the least severe first, so
+ * that a more severe one is drawn over it.
+ * @type {Readonly<Record<FaultName, {width: number, dash: number[]}>>}
+ */
+export const FRAMES = Object.freeze({
+  unchanged: { width: 1, dash: [] },
+  constant: { width: 2, dash: [2, 3] },
+  dead: { width: 2, dash: [6, 4] },
+  large: { width: 3, dash: [12, 3] },
+  nonfinite: { width: 3, dash: [] },
+});
+
+/** The frame of a state. @param {FaultName} state */
+export function frameOf(state) {
+  const { width, dash } = FRAMES[state];
+  return { colour: FAULT_COLOURS[state], thick: width, dash, away: 0 };
+}
+
+/**
+ * The sides of cells that no cell in the same state touches.
+ * @param {{cells: readonly number[], columns: number, count: number,
+ *   stateOf: (cell: number) => FaultName|null, boxOf: (cell: number) => Box}} of `cells` are those
+ *   in sight, of a grid of `count`; a box has half of the space to its neighbours
+ * @returns {Region[]}
+ */
+export function regionsOf({ cells, columns, count, stateOf, boxOf }) {
+  /** @type {Map<FaultName, number[][]>} */
+  const found = new Map();
+  for (const cell of cells) {
+    const state = stateOf(cell);
+    if (!state) continue;
+    const { left, top, width, height } = boxOf(cell);
+    const [right, bottom] = [left + width, top + height];
+    const isEnd = (cell + 1) % columns === 0 || cell + 1 === count;
+    const isSame = (/** @type {number} */ other) => stateOf(other) === state;
+    const [above, below] = [cell - columns, cell + columns];
+    const touches = (/** @type {number} */ upper) => {
+      const { top: start, height: size } = boxOf(upper);
+      return Math.abs(start + size - boxOf(upper + columns).top) < 1;
+    };
+    const sides = found.get(state) ?? [];
+    if (cell % columns === 0 || !isSame(cell - 1)) sides.push([left, top, left, bottom]);
+    if (isEnd || !isSame(cell + 1)) sides.push([right, top, right, bottom]);
+    if (above < 0 || !isSame(above) || !touches(above)) sides.push([left, top, right, top]);
+    if (below >= count || !isSame(below) || !touches(cell)) {
+      sides.push([left, bottom, right, bottom]);
+    }
+    found.set(state, sides);
+  }
+  const states = /** @type {FaultName[]} */ (Object.keys(FRAMES));
+  return states.flatMap((state) => {
+    const sides = found.get(state);
+    return sides ? [{ state, sides }] : [];
+  });
+}
+
+/**
+ * @param {CanvasRenderingContext2D} context @param {Region} region
+ * @param {{width: number, height: number}} within which all of its lines are
+ */
+function drawRegion(context, { state, sides }, { width, height }) {
+  const { colour, thick, dash } = frameOf(state);
+  context.strokeStyle = colour;
+  context.lineWidth = thick;
+  context.lineCap = dash.length ? "butt" : "square";
+  context.setLineDash(dash);
+  context.beginPath();
+  const half = thick / 2;
+  const inside = (/** @type {number} */ at, /** @type {number} */ most) =>
+    at < -half || at > most + half ? at : Math.min(most - half, Math.max(half, at));
+  for (const [left, top, right, bottom] of sides) {
+    context.moveTo(inside(left, width), inside(top, height));
+    context.lineTo(inside(right, width), inside(bottom, height));
+  }
+  context.stroke();
+  context.setLineDash([]);
+  context.lineCap = "butt";
 }

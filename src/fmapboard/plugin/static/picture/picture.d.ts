@@ -1,6 +1,7 @@
 /** Types of the modules in `picture`. */
 
-import type { Point, StateMark, Theme } from "../model/model.js";
+import type { Point, Theme } from "../model/model.js";
+import type { FaultName } from "../server/server.js";
 
 /** CSS px. */
 export type Box = { left: number; top: number; width: number; height: number };
@@ -141,8 +142,8 @@ export type Outline = { colour: string; thick: number; away?: number; dash?: num
 
 /**
  * A picture and what belongs to it: `pixels` are drawn as blocks of `across` × `down` device px,
- * an `image` in its size over them, with an opacity of `alpha`; `isCrossed` out without one; `hatch` is the colour of lines over it;
- * `point` is looked at, in a map of some px.
+ * an `image` in its size over them, with an opacity of `alpha`; `isCrossed` out without one;
+ * `hatch` is the colour of lines over it; `point` is looked at, in a map of some px.
  */
 export type Tile = {
   box: Box;
@@ -155,13 +156,15 @@ export type Tile = {
   isSmooth?: boolean;
   isCrossed?: boolean;
   hatch?: string;
-  fault?: StateMark | null;
   lines?: Outline[];
   texts?: Text[];
   marks?: { box: Box; colour: string }[];
   point?: Point | null;
   map?: { height: number; width: number } | null;
 };
+
+/** Neighbouring cells in one state: the lines around them, as [left, top, right, bottom], CSS px. */
+export type Region = { state: FaultName; sides: number[][] };
 
 /** What does not scroll: it covers its box. */
 export type Fixed = { box: Box; draw: () => void };

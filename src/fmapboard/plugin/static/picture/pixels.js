@@ -1,22 +1,12 @@
 // @ts-check
 /** Turns levels, marks and differences into pixels without any interpolation, and paints tiles. */
 
+import { planesIn } from "../model/kernel_cells.js";
 import { levelColours, place } from "../model/value_scale.js";
-import { theme } from "./canvas.js";
 import { once } from "../server/cache.js";
-import {
-  MARK,
-  MARK_COLOURS,
-  MARK_TABLE,
-  badMark,
-  mixed,
-  packed,
-  ramp,
-  rgbOf,
-} from "../server/palettes.js";
+import { MARK, MARK_TABLE, badMark, packed, ramp, rgbOf } from "../server/palettes.js";
 
 /** @import {AnyScene, Difference, Part, Side} from "../model/model.js" */
-/** @import {Planes} from "../server/server.js" */
 /** @import {Tile} from "./picture.js" */
 
 /** The 256 packed colours that the tab draws a palette with. */
@@ -31,13 +21,11 @@ const lookup = new Uint32Array(256);
 const LEVELS = Uint32Array.from({ length: 256 }, (_, level) => level);
 
 /**
- * Packed colours of a map, [h * w]; a field of one that is a mark everywhere.
+ * Packed colours of a map, [h * w].
  * @param {Side} side @param {number} channel @param {readonly [number, number]} range
  * @param {Uint32Array} ramp 256 colours
  */
 export function mapPixels({ planes, lo, hi }, channel, range, ramp) {
-  const field = markedField(planes, channel);
-  if (field) return field;
   const { height, width, levels, marks } = planes;
   const out = new Uint32Array(height * width);
   levelColours(lo[channel], hi[channel], ...range, ramp, lookup);
@@ -61,7 +49,7 @@ function differencePixels({ height, width, values, marks }, channel, [lo, hi], r
 }
 
 /**
- * Pixels of a tile.
+ * Pixels of a tile, and the mark that all of them have, or 0.
  * @param {AnyScene} scene @param {Part} part @param {number} channel
  * @param {string} palette of maps
  */
@@ -81,7 +69,7 @@ export function pixelsOf(scene, part, channel, palette) {
     scene.kind === "kernels" && scene.arranged.isColour
       ? mixture((c) => of(channel + c, LEVELS))
       : of(channel, colours(isSigned ? SIGNED : palette));
-  return { pixels, width };
+  return { pixels, width, mark: markOf(scene, part, channel) };
 }
 
 /** Pixels from the levels of red, green and blue. @param {(c: number) => Uint32Array} of */
@@ -172,32 +160,30 @@ export function lay(out, outWidth, outHeight, left, top, pixels, width, factor, 
 }
 
 /**
- * Distance of the lines over a map that is one mark, map px, and how strongly they are drawn; in a
- * map that has no place for two of them, such as a kernel, all pixels are as strong.
+ * The mark that all pixels of a map have; 0 if there is none.
+ * @param {Uint8Array|null|undefined} marks codes, or palette indices @param {number} from
+ * @param {number} size px
  */
-const [ROW_HATCH, INK, TINT] = [6, 0.4, 0.08];
+export function wholeMark(marks, from, size) {
+  const mark = marks?.[from] ?? 0;
+  if (!marks || mark < MARK.PADDING) return 0;
+  for (let i = from; i < from + size; i += 1) if (marks[i] !== mark) return 0;
+  return mark;
+}
 
 /**
- * The field of a map that is the same mark everywhere: its colour is only hinted at, and lines tell
- * it without colour vision, crossed for values that are not finite; null for other maps.
- * @param {Planes} planes @param {number} channel
+ * The mark that a tile consists of; 0 for others.
+ * @param {AnyScene} scene @param {Part} part @param {number} channel
  */
-export function markedField({ height, width, marks }, channel) {
-  const from = channel * height * width;
-  const mark = marks?.[from] ?? 0;
-  if (!marks || !mark) return null;
-  for (let i = from; i < from + height * width; i += 1) if (marks[i] !== mark) return null;
-  const page = rgbOf(theme().background);
-  const [field, line] = [TINT, INK].map((share) => mixed(page, MARK_COLOURS[mark], share));
-  const spacing = height === 1 ? ROW_HATCH : Math.max(4, Math.round(width / 4));
-  if (Math.max(height, width) < 2 * spacing) return new Uint32Array(height * width).fill(line);
-  const isCrossed = mark < MARK.CONSTANT;
-  return Uint32Array.from({ length: height * width }, (_, i) => {
-    const [x, y] = [i % width, Math.floor(i / width)];
-    const isLine = mark === MARK.CONSTANT ? y % spacing === 0 : (x + y) % spacing === 0;
-    return isLine || (isCrossed && (x - y) % spacing === 0) ? line : field;
-  });
+function markOf(scene, part, channel) {
+  const { side, difference } = scene.columns[part.column];
+  const { marks, height, width } = (part.isDifference ? difference : side?.planes) ?? NO_MARKS;
+  const size = height * width;
+  const found = planesIn(scene, channel).map((plane) => wholeMark(marks, plane * size, size));
+  return found.every((mark) => mark === found[0]) ? found[0] : 0;
 }
+
+const NO_MARKS = { marks: null, height: 0, width: 0 };
 
 /**
  * A tile on a canvas of its own, which can be drawn at any size.

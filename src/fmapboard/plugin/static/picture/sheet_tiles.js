@@ -1,38 +1,16 @@
 // @ts-check
 /** What the cells of a contact sheet show: maps, what is in place of one, and frames of states. */
 
-import { inWordsOf, short } from "../model/words.js";
+import { short } from "../model/words.js";
 import { once } from "../server/cache.js";
-import {
-  FAULT_COLOURS,
-  LEGEND,
-  MARK,
-  MARK_TABLE,
-  VALUES,
-  packed,
-  stored,
-} from "../server/palettes.js";
+import { MARK, MARK_TABLE, VALUES, packed, stored } from "../server/palettes.js";
 import { SHEET_GAP, corner } from "./layouts.js";
-import { LINE, paint } from "./painter.js";
-import { tileCanvas } from "./pixels.js";
+import { markTile, paint, regionsOf } from "./painter.js";
+import { tileCanvas, wholeMark } from "./pixels.js";
 
 /** @import {FaultName, SheetPage} from "../server/server.js" */
 /** @import {Box, Layout, Look, Tile} from "./picture.js" */
 
-/**
- * Width of a frame, CSS px, and the lengths of its dashes; each state has its own.
- * @type {Readonly<Record<FaultName, {width: number, dash: number[]}>>}
- */
-export const FRAMES = Object.freeze({
-  nonfinite: { width: 3, dash: [] },
-  large: { width: 3, dash: [12, 3] },
-  dead: { width: 2, dash: [6, 4] },
-  constant: { width: 2, dash: [2, 3] },
-  unchanged: { width: 1, dash: [] },
-});
-
-/** Smallest cell that has a word in it, CSS px. */
-const WORD_FROM = 40;
 /** Share of a square cell's height that a map of one row of pixels has. */
 const ROW_SHARE = 0.3;
 
@@ -48,13 +26,9 @@ const coloursOf = once((/** @type {string} */ name) => {
  * Which mark a map is made of; 0 for values, `MARK.PADDING` for none.
  * @param {SheetPage} page @param {number} i
  */
-export function wholeMark({ pixels, height, width, starts }, i) {
-  const [from, size] = [starts[i], height[i] * width[i]];
-  if (!size) return MARK.PADDING;
-  const mark = pixels[from];
-  if (mark < MARK.PADDING) return 0;
-  for (let p = from; p < from + size; p += 1) if (pixels[p] !== mark) return 0;
-  return mark;
+export function markOf({ pixels, height, width, starts }, i) {
+  const size = height[i] * width[i];
+  return size ? wholeMark(pixels, starts[i], size) : MARK.PADDING;
 }
 
 /**
@@ -63,7 +37,7 @@ export function wholeMark({ pixels, height, width, starts }, i) {
  */
 export function onlyValue(page, i) {
   const { height, width, lo, hi } = page;
-  const mark = wholeMark(page, i);
+  const mark = markOf(page, i);
   const isValue = mark === 0 || mark >= MARK.CONSTANT;
   return isValue && (lo[i] === hi[i] || height[i] * width[i] === 1) ? lo[i] : NaN;
 }
@@ -72,35 +46,6 @@ export function onlyValue(page, i) {
 export function rangeText(lo, hi) {
   const digits = [2, 3, 4, 5].find((count) => short(lo, count) !== short(hi, count)) ?? 6;
   return `${short(lo, digits)} … ${short(hi, digits)}`;
-}
-
-/**
- * Rectangles of neighbouring cells in one state, as [row, column, rows, columns].
- * @template {string} T @param {number} rows @param {number} columns
- * @param {(row: number, column: number) => T|null} stateOf
- */
-export function regions(rows, columns, stateOf) {
-  /** @type {{state: T, row: number, column: number, rows: number, columns: number}[]} */
-  const found = [];
-  for (let row = 0; row < rows; row += 1) {
-    for (let column = 0, end = 0; column < columns; column = end) {
-      const state = stateOf(row, column);
-      end = column + 1;
-      while (state && end < columns && stateOf(row, end) === state) end += 1;
-      if (!state) continue;
-      const wide = end - column;
-      const above = found.find(
-        (each) =>
-          each.state === state &&
-          each.row + each.rows === row &&
-          each.column === column &&
-          each.columns === wide,
-      );
-      if (above) above.rows += 1;
-      else found.push({ state, row, column, rows: 1, columns: wide });
-    }
-  }
-  return found;
 }
 
 /**
@@ -134,8 +79,7 @@ export function withRange(page, row) {
     const i = row * steps + column;
     return Math.max(Math.abs(lo[i]), Math.abs(hi[i]));
   };
-  const isMap = (/** @type {number} */ i) =>
-    !wholeMark(page, i) && Number.isNaN(onlyValue(page, i));
+  const isMap = (/** @type {number} */ i) => !markOf(page, i) && Number.isNaN(onlyValue(page, i));
   const columns = Array.from({ length: steps }, (_, column) => column);
   const drawn = columns.filter((column) => isMap(row * steps + column) && size(column) >= 0);
   const found = new Set([...drawn.slice(0, 1), ...drawn.slice(-1)]);
@@ -179,45 +123,30 @@ export function paintPage(context, page, of, stateOf, look, ratio, isPerRow) {
     for (let at = from; at < end; at += 1) pixels[at] = own[page.pixels[at]];
   }
   const ranged = page.rows.map((_, row) => withRange(page, row));
-  const framed = new Map(
-    regions(page.rows.length, page.steps, stateOf).map(({ state, row, column, rows, columns }) => {
-      const [first, last] = [
-        [row, column],
-        [row + rows - 1, column + columns - 1],
-      ].map(([down, right]) => corner(of, down * of.columns + right));
-      const width = last.left - first.left + of.tileWidth;
-      const box = { ...first, width, height: last.top - first.top + of.tileHeight };
-      return [row * of.columns + column, [{ ...frameOf(state), box }]];
-    }),
-  );
   const hasRanges = of.cellHeight - of.tileHeight > SHEET_GAP;
   const tiles = Array.from({ length: of.count }, (_, i) => {
     const box = { ...corner(of, i), width: of.tileWidth, height: of.tileHeight };
-    const lines = framed.get(i) ?? [];
-    const mark = wholeMark(page, i);
+    const mark = markOf(page, i);
     const value = onlyValue(page, i);
-    const { left, top, width, height } = box;
-    const place = { x: left + width / 2, width: width - 2, align: /** @type {const} */ ("center") };
-    if (!mark && Number.isNaN(value)) {
-      const isRanged = hasRanges && ranged[Math.floor(i / of.columns)].has(i % of.columns);
-      const range = rangeText(page.lo[i], page.hi[i]);
-      const at = { ...place, y: top + height + 3, colour: look.muted };
-      return {
-        ...mapOf(page, pixels, i, box, ratio),
-        lines,
-        texts: isRanged ? [{ text: range, ...at }] : [],
-      };
-    }
-    const named = LEGEND.find(({ code }) => code === mark);
-    const words = [named ? inWordsOf(named.name) : "", Number.isNaN(value) ? "" : short(value, 3)];
-    const said = width >= WORD_FROM ? words.filter(Boolean) : [];
-    const middle = top + (height - LINE * said.length) / 2;
-    const texts = said.map((text, line) => ({
-      ...{ text, ...place, y: middle + LINE * line, colour: look.text },
-    }));
-    return { box, lines, texts, ...(named ? { hatch: FAULT_COLOURS[named.term] } : {}) };
+    if (mark || !Number.isNaN(value)) return markTile(box, mark, value, look);
+    const isRanged = hasRanges && ranged[Math.floor(i / of.columns)].has(i % of.columns);
+    const text = rangeText(page.lo[i], page.hi[i]);
+    const x = box.left + box.width / 2;
+    const y = box.top + box.height + 3;
+    const range = { text, x, y, width: box.width - 2, colour: look.muted };
+    const texts = [{ ...range, align: /** @type {const} */ ("center") }];
+    return { ...mapOf(page, pixels, i, box, ratio), texts: isRanged ? texts : [] };
   });
-  paint(context, { top: 0, ratio, width: of.width, height: of.height }, look, tiles);
+  const regions = regionsOf({
+    ...{ cells: tiles.map((_, i) => i), columns: of.columns, count: of.count },
+    stateOf: (cell) => stateOf(Math.floor(cell / of.columns), cell % of.columns),
+    boxOf(cell) {
+      const { left, top } = corner(of, cell);
+      const space = SHEET_GAP / 2;
+      return { left: left - space, top: top - space, width: of.cellWidth, height: of.cellHeight };
+    },
+  });
+  paint(context, { top: 0, ratio, width: of.width, height: of.height }, look, tiles, { regions });
 }
 
 /**
@@ -239,10 +168,4 @@ function mapOf({ starts, ...of }, pixels, i, cell, ratio) {
   const box = { left: x + ((most - width) >> 1), top: y + ((deep - height) >> 1), width, height };
   for (const side of /** @type {const} */ (["left", "top", "width", "height"])) box[side] /= ratio;
   return { box, image };
-}
-
-/** The frame of a state. @param {FaultName} state */
-export function frameOf(state) {
-  const { width, dash } = FRAMES[state];
-  return { colour: FAULT_COLOURS[state], thick: width, dash, away: 0 };
 }

@@ -77,7 +77,6 @@ export async function layersAt(of, signal) {
     );
     const changed = maps === null ? weights : maps;
     const change = value(maps === null ? "weights_change" : "change");
-    const still = value("weights_change") === 0 ? weights : null;
     const [minimum, maximum, mean, std] = ["minimum", "maximum", "mean", "std"].map(value);
     return {
       ...{ key, step, code, channels, minimum, maximum, mean, std },
@@ -88,8 +87,7 @@ export async function layersAt(of, signal) {
       ...{ negative_infinity: whole("negative_infinity"), counted: value("counted") !== 0 },
       ...{ channels_nonfinite: count("nonfinite"), channels_constant: count("constant") },
       ...{ channels_dead: count("dead"), dead_known: !Number.isNaN(value("dead")) },
-      weights_unchanged_since:
-        still === null ? null : Math.min(still, json.unchanged[row] ?? still),
+      weights_unchanged_since: json.unchanged[row] ?? null,
     };
   }
 

@@ -67,6 +67,8 @@ export interface HealthAnswer {
   first_nonfinite: FirstFault | null;
   /** name of the model -> kinds of state of which nothing is said, as the checks are off. */
   silent: Record<string, string[]>;
+  /** rows of the layers that have no value but 0 at any kept step: in a run of differences, those of layers that do not differ. */
+  zero_rows: number[];
   /** step -> why its record cannot be read. */
   errors: Record<string, string>;
   /** float [steps, layers], NaN where a number is not known; empty if there are more than `MAX_NUMBERS` cells. */
@@ -87,7 +89,7 @@ export interface HealthStepAnswer {
   keys: (string | null)[];
   /** of each layer. */
   channels: number[];
-  /** row -> step since which the weights are the same. */
+  /** row -> step since which the weights have been the same, of layers whose weights had not changed at their step. */
   unchanged: Record<string, number>;
   /** why the record of `step` cannot be read. */
   error: string | null;
@@ -474,6 +476,8 @@ export interface LayerDifference {
   ratio: JsonFloat | null;
   /** share of the values that are not finite. */
   nonfinite: number | null;
+  /** of layers that can be ranked by one number: by `nonfinite` where that is above 0, by `ratio` (`size`) where one side is far larger than the other, else by the `value` of the measure; `none` without one. */
+  group: "nonfinite" | "size" | "maps" | "statistics" | "none";
 }
 
 /** A scalar over the steps. */

@@ -12,8 +12,7 @@ import { deadWord, inWordsOf, kindOf, short, tileText, whole } from "../model/wo
 import { prepare, theme } from "../picture/canvas.js";
 import { differenceRange, drawnRange, placeText, tokensOf } from "../picture/captions.js";
 import { isDrawn } from "../picture/grid_tiles.js";
-import { pixelsOf, tileCanvas } from "../picture/pixels.js";
-import { drawCrosshair } from "../picture/crosshair.js";
+import { paint as paintTiles, pictureTile } from "../picture/painter.js";
 import { valueAt } from "../server/decode.js";
 import { html, useState } from "../vendor/preact_htm.js";
 import { Chart, Key, LINEAR, coloursOf, dashOf, ofColumns } from "./charts.js";
@@ -369,17 +368,18 @@ export function ChannelPicture({ app, model, scene, channel, part }) {
     const available = figure.parentElement?.clientWidth ?? 0;
     const [width, height] = scene.rows ? [available, STRIP] : size(scene, input, available);
     figure.style.width = several ? `${Math.max(width, MIN_WIDTH)}px` : "";
-    const context = prepare(canvas, width, height);
-    const tile = pixelsOf(scene, part, channel, state.colours);
-    context.imageSmoothingEnabled = Boolean(input);
-    if (input) context.drawImage(input, 0, 0, width, height);
-    context.imageSmoothingEnabled = scene.rows && planes.width > canvas.width;
-    context.globalAlpha = input ? overlay / 100 : 1;
-    context.drawImage(tileCanvas(tile.pixels, planes.width), 0, 0, width, height);
-    context.globalAlpha = 1;
-    const at = state.pixel;
+    const ratio = window.devicePixelRatio || 1;
+    const look = { ...theme(), background: theme().panel, palette: state.colours };
     const box = { left: 0, top: 0, width, height };
-    if (at) drawCrosshair(context, box, scene.rows ? { ...at, v: 0.5 } : at, planes);
+    const at = state.pixel && (scene.rows ? { ...state.pixel, v: 0.5 } : state.pixel);
+    const isSmooth = scene.rows && planes.width > width * ratio;
+    const tile = { ...pictureTile(scene, part, channel, box, look), isSmooth, point: at };
+    const below = input ? [{ box, image: input, isSmooth: true }] : [];
+    const alpha = input ? overlay / 100 : 1;
+    paintTiles(prepare(canvas, width, height), { top: 0, width, height, ratio }, look, [
+      ...below,
+      { ...tile, alpha, map: planes },
+    ]);
   };
   /** @param {MouseEvent & {currentTarget: HTMLElement}} event @returns {Point} */
   const placeOf = ({ clientX, clientY, currentTarget }) => {

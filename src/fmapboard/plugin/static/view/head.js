@@ -129,7 +129,10 @@ export function kernelBars(scene) {
   const { parts, arranged, ranges, differenceRanges } = scene;
   const palette = arranged.isColour ? "rgb" : "signed";
   /** @param {Ranges} of @param {string} title @returns {BarFacts} */
-  const bar = ({ lo, hi }, title) => ({ range: [lo[0], hi[0]], palette, title });
+  const bar = ({ lo, hi }, title) => {
+    const isFinite = hi[0] > 0 || !marksOfKernels(scene).size;
+    return { range: isFinite ? [lo[0], hi[0]] : [NaN, NaN], palette, title };
+  };
   const between = parts.filter(isDifference);
   const rounding = `${between.map(partName).join()}, each ± ${short(roundingOf(scene), 2)}`;
   const title = arranged.isColour ? "weights of the three inputs" : "weights, all kernels";
@@ -181,7 +184,7 @@ export function Bar({ range: [lo, hi], ends, palette, title }) {
       <span class="ramp-title" hidden=${!title}>${title}</span>
       <div class="ramp-room" ref=${room}>
         <div class=${palette === "rgb" ? "ramp rgb" : "ramp"}
-          style=${{ background: gradient(palette) }} />
+          style=${{ background: Number.isNaN(lo) ? "none" : gradient(palette) }} />
         <div class=${ends ? "ramp-scale apart" : "ramp-scale"}>
           ${ends ? ends.map((end) => html`<span class="end">${end}</span>`) : scale}
         </div>

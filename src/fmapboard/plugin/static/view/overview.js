@@ -19,8 +19,7 @@ import {
 import { prepare } from "../picture/canvas.js";
 import { faultOf } from "../picture/captions.js";
 import { fits } from "../picture/layouts.js";
-import { drawLine } from "../picture/painter.js";
-import { frameOf } from "../picture/sheet_tiles.js";
+import { drawLine, frameOf } from "../picture/painter.js";
 import { LEGEND, MARK_COLOURS, css } from "../server/palettes.js";
 import { html, useLayoutEffect, useRef, useState } from "../vendor/preact_htm.js";
 import { HealthKey, HealthMap } from "./cells.js";

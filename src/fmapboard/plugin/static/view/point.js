@@ -5,10 +5,10 @@ import { inputOf } from "../model/sides.js";
 import { MAIN } from "../model/scene.js";
 import { cellOf, movedPoint, pointWithin } from "../model/state.js";
 import { inWordsOf, short, stepText, tileText } from "../model/words.js";
-import { BORDER, prepare, stateFrame } from "../picture/canvas.js";
+import { prepare, theme } from "../picture/canvas.js";
 import { faultOf, positionText, valueText } from "../picture/captions.js";
-import { pixelsOf, tileCanvas } from "../picture/pixels.js";
 import { channelsAt, drawCrosshair } from "../picture/crosshair.js";
+import { frameOf, paint as paintTiles, pictureTile } from "../picture/painter.js";
 import { html, useMemo, useRef, useState } from "../vendor/preact_htm.js";
 import { Button } from "./controls.js";
 import { Painted } from "./hooks.js";
@@ -188,25 +188,28 @@ function placeText(scene, point) {
 /** Longer side; sequences are one row of pixels. CSS px. */
 const SIDE = 36;
 const ROW = Object.freeze({ width: 96, height: 14 });
+/** Space for the line around a faulty channel. */
+const FRAME = 3;
 
 /** @param {{scene: MapsScene, channel: number, palette: string, point?: Point|null}} props */
 export function MapTile({ scene, channel, palette, point = null }) {
   const fault = faultOf(scene, MAIN, channel);
   const paint = (/** @type {HTMLCanvasElement} */ canvas) => {
-    const { pixels, width: columns } = pixelsOf(scene, MAIN, channel, palette);
-    const rows = pixels.length / Math.max(1, columns);
+    const { height: rows, width: columns } = scene.a.planes;
     const factor = SIDE / Math.max(columns, rows, 1);
     const size = { width: Math.max(4, columns * factor), height: Math.max(4, rows * factor) };
     const { width, height } = scene.rows ? ROW : size;
-    const out = fault ? BORDER : 0;
+    const out = fault ? FRAME : 0;
     const box = { left: out, top: out, width, height };
-    const context = prepare(canvas, width + 2 * out, height + 2 * out);
-    context.imageSmoothingEnabled = columns > canvas.width || rows > canvas.height;
-    context.drawImage(tileCanvas(pixels, columns), out, out, width, height);
-    if (fault) stateFrame(context, box, fault);
-    if (point) drawCrosshair(context, box, point, null);
+    const ratio = window.devicePixelRatio || 1;
+    const where = { top: 0, width: width + 2 * out, height: height + 2 * out, ratio };
+    const look = { ...theme(), palette };
+    const isSmooth = columns > width * ratio || rows > height * ratio;
+    const tile = { ...pictureTile(scene, MAIN, channel, box, look), isSmooth, point };
+    const lines = fault ? [frameOf(fault.kind)] : [];
+    paintTiles(prepare(canvas, where.width, where.height), where, look, [{ ...tile, lines }]);
   };
-  const { theme } = document.documentElement.dataset;
-  const of = [scene, channel, palette, point?.u, point?.v, theme, window.devicePixelRatio];
+  const { theme: name } = document.documentElement.dataset;
+  const of = [scene, channel, palette, point?.u, point?.v, name, window.devicePixelRatio];
   return html`<${Painted} aria-hidden="true" ...${{ paint, of }} />`;
 }
