@@ -381,6 +381,7 @@ class HeadNumbers:
         padding: Mean weight of padding for the other queries; NaN likewise, and without padding.
         off_one: If the softmax was taken over another axis than the keys, how far the sum of a row
             is from 1 at most; ``logit`` is NaN then. NaN otherwise.
+        samples: How many samples the batch has if the attention is between them, 0 otherwise.
     """
 
     entropy: Floats
@@ -389,6 +390,7 @@ class HeadNumbers:
     next_key: Floats
     padding: Floats
     off_one: Floats
+    samples: Floats
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,6 +166,14 @@ OTHER = {
         scalars={"attention_logit/conv0/highest_head": [4.0**step for step in range(LAST)]},
     ),
     "missing_causal_mask": record(facts=[replace(STEPPED, next_key={"conv0": 0.1})] * LAST),
+    "labels_not_shifted": record(
+        facts=[replace(STEPPED, is_causal=True, outputs=(replace(OUTPUT, labels_ahead=2),))] * LAST
+    ),
+    "missing_positions": record(
+        facts=[replace(STEPPED, is_causal=False, outputs=(replace(OUTPUT, ignores_places=True),))]
+        * LAST
+    ),
+    "attention_over_batch": record(facts=[replace(STEPPED, between_samples=("conv0",))] * LAST),
     "attended_padding": record(facts=[replace(STEPPED, padding={"conv0": 0.1})] * LAST),
     "softmax_over_queries": record(facts=[replace(STEPPED, off_one={"conv0": 0.5})] * LAST),
     "zero_weights": record(first={"conv1": CONSTANT, "conv2": CONSTANT}),

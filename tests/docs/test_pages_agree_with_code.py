@@ -148,6 +148,7 @@ def test_the_docs_show_what_each_check_sees() -> None:
     text = "".join(page.read_text() for page in PAGES)
     own = {"nonfinite", "exploding", "copied_channels", "uneven_upsampling", "saturated"}
     of_attention = {"missing_causal_mask", "attended_padding", "softmax_over_queries"}
+    of_attention |= {"labels_not_shifted", "missing_positions", "attention_over_batch"}
     without = {"one_prediction", "dead_experts", "dead_heads", "attention_logits", *of_attention}
     groups = {group_of(check) for check in BUILT_IN}
     shown = {group for group in groups if f"pictures/check_{group}.png)" in text}

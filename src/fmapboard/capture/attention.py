@@ -1,7 +1,8 @@
 """``AttentionMode``: sees the attention that modules compute in a recorded pass.
 
 It sees calls of ``scaled_dot_product_attention``, those of a softmax over the last axis of a tensor
-[N, heads, T, K] or [N, windows, heads, T, K], and both inside ``multi_head_attention_forward``.
+[N, heads, T, K] or [N, windows, heads, T, K], and both inside ``multi_head_attention_forward``. A
+softmax over another axis is attention if a product with the values then sums over the last one.
 From the queries and keys, or from the argument of the softmax, a few rows are computed once more,
 in float32 or wider, without dropout and outside of autograd (see ``measure.head_rows`` for letters
 of axes).
@@ -9,6 +10,7 @@ of axes).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from types import FunctionType
@@ -86,23 +88,34 @@ class AttentionCall:
 
     Args:
         given: one of its tensors.
+        shape: of its logits.
         logits: returns its logits.
         over_keys: False if they are logarithms of weights that a softmax over another axis made.
 
     Attributes:
         device: of the tensors.
         nbytes: how many bytes are read.
+        shape: as passed.
+        over_keys: as passed.
         texts: of the network.
+        samples: how many samples the batch has if the attention is between them, 0 otherwise.
     """
 
     def __init__(
-        self, given: Tensor, logits: Callable[[], Logits], *, over_keys: bool = True
+        self,
+        given: Tensor,
+        shape: tuple[int, ...],
+        logits: Callable[[], Logits],
+        *,
+        over_keys: bool = True,
     ) -> None:
         self.device = given.device
         self.nbytes = given.nbytes
+        self.shape = shape
+        self.over_keys = over_keys
         self.texts: Texts | None = None
+        self.samples = 0
         self._logits = logits
-        self._over_keys = over_keys
         self._read: HeadRows | None = None
 
     def read(self) -> HeadRows:
@@ -110,7 +123,7 @@ class AttentionCall:
         if self._read is None:
             logits = self._logits()
             padding = None if self.texts is None else self.texts.padding(logits.shape)
-            self._read = read_heads(logits, padding, over_keys=self._over_keys)
+            self._read = read_heads(logits, padding, over_keys=self.over_keys, samples=self.samples)
         return self._read
 
 
@@ -168,7 +181,7 @@ class ReadRows(NamedTuple):
 
     Attributes:
         values: [n, H, K].
-        numbers: [6, H], see ``HeadRows``; None with rows of the largest logit.
+        numbers: [7, H], see ``HeadRows``; None with rows of the largest logit.
         note: which rows they are, for the description.
     """
 
@@ -218,7 +231,8 @@ def _of_products(
             masks = (_by_image(mask, expected.batch)[:images],)
         return Products(queries[:images], keys[:images], factor, masks, is_causal=is_causal)
 
-    return AttentionCall(query, logits)
+    shape = (*query.shape[:-1], key.shape[-2])
+    return AttentionCall(query, shape, logits)
 
 
 def _of_softmax(
@@ -226,8 +240,8 @@ def _of_softmax(
 ) -> AttentionCall | None:
     """A softmax of an eager attention; None for any other softmax, or if it cannot be read.
 
-    Over the queries or the heads it is one too, with as many queries as keys and as many heads as
-    the module has.
+    Over the queries or the heads it may be one too, with as many queries as keys; what is done with
+    the result tells, see `_sums_over_last_axis`.
     """
     axes = input.dim()
     if axes not in (4, 5) or dim is None or not _is_readable(input):
@@ -237,8 +251,7 @@ def _of_softmax(
     if heads != expected.heads and (expected.heads or queries != keys):
         return None
     over_keys = axis == -1
-    is_square = queries == keys and heads == expected.heads
-    if not over_keys and not (is_square and axis in (-2, -3)):
+    if not over_keys and (queries != keys or axis not in (-2, -3)):
         return None
 
     def logits() -> Logits:
@@ -246,7 +259,7 @@ def _of_softmax(
         values = values[: _images(values[0, ..., 0].numel())]
         return Given(values if over_keys else wide(values).log_softmax(axis))
 
-    return AttentionCall(input, logits, over_keys=over_keys)
+    return AttentionCall(input, tuple(input.shape), logits, over_keys=over_keys)
 
 
 def _of_flat_softmax(expected: Shape, input: Tensor, *_: Any, **__: Any) -> AttentionCall | None:
@@ -254,6 +267,53 @@ def _of_flat_softmax(expected: Shape, input: Tensor, *_: Any, **__: Any) -> Atte
     by_head: Tensor = input.unflatten(0, (-1, expected.heads))  # type: ignore[no-untyped-call]  # torch has no types here
     return _of_softmax(expected, by_head, -1)
 
+
+def _version(tensor: Tensor) -> int:
+    """How often a tensor has been changed in place; 0 if that is not counted."""
+    return 0 if tensor.is_inference() else tensor._version
+
+
+def _is_view(tensor: Any, original: Tensor) -> bool:
+    """True for a tensor with the values of another one whose last two axes are the same."""
+    if not isinstance(tensor, Tensor) or tensor.shape[-2:] != original.shape[-2:]:
+        return False
+    is_same_place = tensor.data_ptr() == original.data_ptr()
+    return is_same_place and tensor.stride()[-2:] == original.stride()[-2:]
+
+
+def _sums_over_last_axis(func: Any, args: tuple[Any, ...], weights: Tensor) -> bool:
+    """True for a product of weights and values that sums over the last axis of the weights."""
+    if func in _PRODUCTS:
+        return len(args) > 1 and _is_view(args[0], weights)
+    if func is not torch.einsum or not args or not isinstance(args[0], str):
+        return False
+    letters, _, result = args[0].replace(" ", "").partition("->")
+    for operand, tensor in zip(letters.split(","), args[1:], strict=False):
+        if _is_view(tensor, weights):
+            return bool(result) and operand[-1] not in result
+    return False
+
+
+def _samples_between(shape: tuple[int, ...], batch: int) -> int:
+    """How many samples the batch has if attention is between them; 0 if it is not, or may not be.
+
+    The samples are the tokens then, and the tokens of each sample are in front of the heads, where
+    the samples should be, in no multiple of their number as windows would be.
+
+    Args:
+        shape: of the logits, [..., H, T, K].
+        batch: number of samples; 0 if that is not known.
+    """
+    *outer, _, queries, keys = shape
+    count = math.prod(outer)
+    is_between = batch > 0 and queries == keys == batch and count > 1 and count % batch > 0
+    return batch if is_between else 0
+
+
+_PRODUCTS = frozenset({torch.matmul, torch.bmm, Tensor.matmul, Tensor.bmm, Tensor.__matmul__})
+"""Functions whose first operand is summed over its last axis."""
+_KEEPING = frozenset({functional.dropout, torch.dropout, Tensor.to, Tensor.type_as, Tensor.float})
+"""Functions that return the weights of attention, but for some values."""
 
 _AXES = range(2, 6)
 """How many axes queries may have: [T, D] … [N, W, H, T, D]."""
@@ -320,6 +380,22 @@ def batch_size(received: Any) -> int:
     return 0 if first is None or not first.dim() else len(first)
 
 
+class _Undecided(NamedTuple):
+    """A softmax over another axis than the last one, which may be attention.
+
+    Attributes:
+        weights: what it returned, or what was made of that.
+        version: of the weights, which changes if they are normalized in place.
+        layer: inside which it was called.
+        call: of attention, if it is one.
+    """
+
+    weights: Tensor
+    version: int
+    layer: AttentionLayer
+    call: AttentionCall
+
+
 class AttentionMode(TorchFunctionMode):
     """Sees the calls of attention inside the watched attention modules of a pass.
 
@@ -353,6 +429,7 @@ class AttentionMode(TorchFunctionMode):
         self._texts = texts
         self._runs = runs
         self._failed = failed
+        self._undecided: _Undecided | None = None
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
@@ -368,8 +445,12 @@ class AttentionMode(TorchFunctionMode):
             reader = _READERS.get(func)
         except TypeError:  # a function of the user's that has no hash
             return output
-        if reader is not None and not torch.compiler.is_compiling():
-            self._look(reader, args, more)
+        if torch.compiler.is_compiling():
+            return output
+        if reader is not None:
+            self._look(reader, args, more, output)
+        elif self._undecided is not None:
+            self._decide(self._undecided, func, args, output)
         return output
 
     def _inside(
@@ -403,7 +484,7 @@ class AttentionMode(TorchFunctionMode):
 
         def run(*args: Any, **kwargs: Any) -> Any:
             output = function(*args, **kwargs)
-            self._look(reader, args, kwargs, shape)
+            self._look(reader, args, kwargs, output, shape)
             return output
 
         return run
@@ -413,6 +494,7 @@ class AttentionMode(TorchFunctionMode):
         reader: _Reader,
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
+        output: Any,
         shape: Shape | None = None,
     ) -> None:
         name = ""
@@ -420,17 +502,44 @@ class AttentionMode(TorchFunctionMode):
             inside = [self.layers[m] for m in running_modules() if m in self.layers]
             if not inside:
                 return
-            name, heads, rows = inside[0]
-            call = reader(shape or Shape(self._batch, heads), *args, **kwargs)
-            if call is not None:
-                call.texts = self._texts
-                self._runs(name + ROWS, "output", rows, AttentionRows(call, is_peak=False))
-                self._runs(name + PEAK_ROWS, "output", rows, AttentionRows(call, is_peak=True))
+            layer = inside[0]
+            name = layer.name
+            call = reader(shape or Shape(self._batch, layer.heads), *args, **kwargs)
+            if call is None:
+                return
+            if call.over_keys:
+                self._found(layer, call)
+            else:
+                self._undecided = _Undecided(output, _version(output), layer, call)
         except Exception as error:
             self._failed(name, error)
 
+    def _decide(self, undecided: _Undecided, func: Any, args: tuple[Any, ...], output: Any) -> None:
+        """See whether the result of a softmax over another axis serves as attention."""
+        try:
+            with torch._C.DisableTorchFunction():
+                if _version(undecided.weights) != undecided.version:
+                    self._undecided = None
+                elif _sums_over_last_axis(func, args, undecided.weights):
+                    self._undecided = None
+                    self._found(undecided.layer, undecided.call)
+                elif func in _KEEPING and _is_view(args[0], undecided.weights):
+                    self._undecided = undecided._replace(weights=output, version=_version(output))
+        except Exception as error:
+            self._undecided = None
+            self._failed(undecided.layer.name, error)
+
+    def _found(self, layer: AttentionLayer, call: AttentionCall) -> None:
+        """Tell of a call of attention."""
+        call.texts = self._texts
+        call.samples = _samples_between(call.shape, self._batch)
+        rows = layer.rows
+        self._runs(layer.name + ROWS, "output", rows, AttentionRows(call, is_peak=False))
+        self._runs(layer.name + PEAK_ROWS, "output", rows, AttentionRows(call, is_peak=True))
+
     def leave(self) -> None:
         """Take the mode off this thread; does nothing if it is not on."""
+        self._undecided = None
         above: list[TorchFunctionMode] = []
         while self in _modes():
             mode = torch._C._pop_torch_function_stack()

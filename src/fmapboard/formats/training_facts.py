@@ -3,8 +3,8 @@
 One record per logged step of a training in the series ``tags.TRAINING_FACTS``: what only the
 training process can know. A record is one JSON blob with the keys of `TrainingFacts` and
 ``format``. Lists of names are limited to `MAX_NAMES` entries; ``left_out`` says how many more each
-had. Readers ignore keys that they do not know, such as ``frozen`` and ``accumulated`` of earlier
-writers; a missing key has the default of `TrainingFacts`.
+had. Readers ignore keys that they do not know, such as ``frozen``, ``accumulated`` and
+``is_next_token`` of earlier writers; a missing key has the default of `TrainingFacts`.
 
 The series ``tags.FIRST_NONFINITE_RECORD`` has one record, of the first step with a non-finite
 value: a JSON blob with the keys of `FirstNonfinite` and ``format``.
@@ -230,7 +230,11 @@ class OutputFacts:
         factor: what that mean was multiplied by before ``backward``, such as the number of rows
             for a sum; without the factor of a GradScaler. None if it is not known.
         accuracy: share of these rows whose prediction is the label; None if it is not known.
-        is_next_token: the label of each token of a text that the network receives is the next one.
+        labels_ahead: the label of each token of a text that the network receives is the token
+            itself (0), the next one (1), or the one behind that (2); None if it is another, or if
+            the text does not tell.
+        ignores_places: where a token is in a text several times, its rows are the same, although
+            their labels differ.
         labels: (label, number of rows) of hard labels, the `MAX_NAMES` most frequent; None if they
             were not read.
         classes: size of the class axis; None if it is not known.
@@ -268,7 +272,8 @@ class OutputFacts:
     is_pulled_apart: bool = False
     away: float = 0.0
     factor: float | None = None
-    is_next_token: bool = False
+    labels_ahead: int | None = None
+    ignores_places: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,6 +335,10 @@ class TrainingFacts:
             tokens, of the head in which it is largest.
         off_one: rows of attention whose softmax is not over the keys -> how far the sum of a row is
             from 1 at most.
+        is_causal: whether attention over the tokens of texts hides the next one in each layer; None
+            if no such attention was seen.
+        between_samples: rows of attention between the samples of the batch; empty if a layer
+            attends over anything else.
         left_out: name of a field -> how many entries of it were not stored.
     """
 
@@ -363,6 +372,8 @@ class TrainingFacts:
     next_key: Mapping[str, float] = field(default_factory=dict)
     padding: Mapping[str, float] = field(default_factory=dict)
     off_one: Mapping[str, float] = field(default_factory=dict)
+    is_causal: bool | None = None
+    between_samples: tuple[str, ...] = ()
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     def count(self, name: str) -> int:
@@ -382,7 +393,7 @@ _OPTIONAL = (
         "clamped",
         "weights_left",
     ),
-    *("next_key", "padding", "off_one"),
+    *("next_key", "padding", "off_one", "is_causal", "between_samples"),
     "left_out",
 )
 """Fields that are not stored if they are empty or not known; a 0 is stored."""

@@ -27,7 +27,7 @@ from fmapboard.gradients.loss import (
     read_rows,
     rows_with_gradient,
 )
-from fmapboard.gradients.outputs import MAX_ROWS, PendingOutput
+from fmapboard.gradients.outputs import MAX_ROWS, TOKENS_AHEAD, PendingOutput
 from fmapboard.gradients.regression import (
     are_pulled_apart,
     common_target,
@@ -171,7 +171,14 @@ class OutputReader:
         candidates = certain or found
         _, rows, reading = candidates[0]
         facts = _with_reading(facts, rows, reading, step.dtypes.output)
-        facts = replace(facts, is_next_token=_is_next_token(output.tokens, reading))
+        if output.tokens is not None and reading.labels is not None:
+            own_tokens = output.tokens.numpy()[:, :: _row_step(output.tokens.shape[1])]
+            if own_tokens.shape[1] == len(rows):
+                facts = replace(
+                    facts,
+                    labels_ahead=_labels_ahead(own_tokens, reading),
+                    ignores_places=_ignores_places(own_tokens, rows, reading, step.dtypes.output),
+                )
         images = _hard_images(output, rows, reading)
         return ReadOutput(facts, images, no_loss)
 
@@ -316,22 +323,52 @@ def _with_reading(
     return facts
 
 
-def _is_next_token(tokens: torch.Tensor | None, found: Reading) -> bool:
+def _labels_ahead(tokens: Array, found: Reading) -> int | None:
     """See ``OutputFacts``.
 
     Args:
-        tokens: as in ``PendingOutput``.
-        found: what was read of the rows.
+        tokens: as in ``PendingOutput``, of the rows [R, C] that were read.
+        found: what was read of them.
     """
-    if tokens is None or found.labels is None:
+    assert found.labels is not None
+    fits = list[int]()
+    for ahead in range(TOKENS_AHEAD + 1):
+        expected = tokens[ahead, found.rows]
+        is_inside = expected >= 0
+        labels = found.labels[is_inside]
+        if len(labels) >= LEAST_ROWS and (labels == expected[is_inside]).all():
+            fits.append(ahead)
+    if not fits or fits[:2] == [0, 1]:
+        return None
+    return fits[0]
+
+
+def _ignores_places(tokens: Array, rows: Array, found: Reading, dtype: torch.dtype) -> bool:
+    """See ``OutputFacts``.
+
+    Args:
+        tokens: as in ``PendingOutput``, of all rows.
+        rows: [R, C].
+        found: what was read of them.
+        dtype: of the output; rounding in half precision may hide a difference.
+    """
+    assert found.labels is not None
+    if dtype.itemsize < torch.float32.itemsize:
         return False
-    every = _row_step(tokens.shape[1])
-    own, following = tokens.numpy()[:, ::every][:, found.rows]
-    is_inside = following >= 0
-    labels = found.labels[is_inside]
-    if len(labels) < LEAST_ROWS or (labels == own[is_inside]).all():
+    own = tokens[0, found.rows]
+    texts = tokens[-1, found.rows]
+    order = np.lexsort((own, texts))
+    first = order[:-1]
+    second = order[1:]
+    is_pair = (own[first] == own[second]) & (texts[first] == texts[second])
+    first = first[is_pair]
+    second = second[is_pair]
+    has_other_label = found.labels[first] != found.labels[second]
+    if has_other_label.sum() < LEAST_ROWS:
         return False
-    return bool((labels == following[is_inside]).all())
+    outputs = rows[found.rows]
+    apart = np.abs(outputs[first] - outputs[second]).max()
+    return bool(apart <= thresholds.SAME_OUTPUT.value * outputs.std())
 
 
 def _factor(shape: tuple[int, ...], rows: Array, found: Reading) -> float | None:

@@ -39,6 +39,8 @@ _MAX_GRAPH = 20_000
 """How many nodes behind an output are searched for parameters."""
 _MAX_NODES = 16
 """How many nodes behind what a module receives are searched for outputs of other modules."""
+TOKENS_AHEAD = 2
+"""Labels are compared with a token of the text and with so many behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +56,9 @@ class PendingOutput:
         hardest: [k], positions in ``values`` of the images with the highest loss; or None.
         images: [k, C, H, W], these images, subsampled.
         passes: number of backward passes that have reached the output.
-        tokens: [2, R], if each row over the last axis belongs to a token that the network receives:
-            these tokens, and those that follow, -1 behind a text; None otherwise.
+        tokens: [`TOKENS_AHEAD` + 2, R], if each row over the last axis belongs to a token that the
+            network receives: these tokens, those that follow, first the next ones, -1 behind a
+            text, and the number of the text; None otherwise.
         predicted: [N], the class that each row of an output [N, C] predicts, of one unit whether it
             is positive; None if all rows are in ``values``.
     """
@@ -287,12 +290,17 @@ def _tokens_of(
     for length, ids in texts.items():
         if output.shape[:-1] not in ((len(ids), length), (len(ids) * length,)):
             continue
-        following = ids.roll(-1, 1)
-        following[:, -1] = -1
-        pairs = torch.stack([ids, following])  # [2, N, T]
+        parts = [ids]
+        for _ in range(TOKENS_AHEAD):
+            following = parts[-1].roll(-1, 1)
+            following[:, -1] = -1
+            parts.append(following)
+        numbers = torch.arange(len(ids), dtype=ids.dtype, device=ids.device)
+        parts.append(numbers.unsqueeze(1).expand_as(ids))
+        tokens = torch.stack(parts)  # [A, N, T]
         if output.dim() == 2:
-            pairs = pairs.flatten(1)
-        return pairs[:, :: steps[0]].flatten(1)  # [2, R]
+            tokens = tokens.flatten(1)
+        return tokens[:, :: steps[0]].flatten(1)  # [A, R]
     return None
 
 

@@ -125,11 +125,11 @@ def whole_percent(share: float) -> str:
 def rounded(value: float) -> str:
     """Two digits of a number, as a person writes them.
 
-    >>> [rounded(value) for value in (0, 5.6e-7, 17.3, 929.0, 12345, 1.4e7)]
-    ['0', '5.6e-07', '17', '930', '12,000', '1.4e+07']
+    >>> [rounded(value) for value in (0, 5.6e-7, 17.3, 99.7, 929.0, 12345, 1.4e7)]
+    ['0', '5.6e-07', '17', '100', '930', '12,000', '1.4e+07']
     """
     digits = f"{value:.2g}"
-    if 100 <= value < 1e6:
+    if 100 <= float(digits) < 1e6:
         return f"{float(digits):,.0f}"
     return digits
 

@@ -302,6 +302,17 @@ ONE_HOT_HEAD = Threshold(
 SEEN = Threshold(
     1e-6, "weight of a key", "that of a masked key is 0: exp(-1e4), or less, in float32"
 )
+COPIES = Threshold(
+    0.99,
+    "share of right answers",
+    "definition: the network copies its input",
+    faulty="1.00 in three networks whose labels were the tokens received",
+)
+SAME_OUTPUT = Threshold(
+    1e-4,
+    "difference of two rows of outputs, over the standard deviation of all",
+    "rows of the same token without positions differ by rounding",
+)
 SUM_OFF_ONE = Threshold(
     0.01, "sum of a row of attention minus 1", "a softmax over the keys differs by rounding"
 )

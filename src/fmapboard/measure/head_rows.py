@@ -41,7 +41,7 @@ class HeadRows(NamedTuple):
     Attributes:
         rows: [n, H, K], the row of the first token; of the last one in causal attention.
         peak_rows: [n, H, K], per head the row with the largest logit.
-        numbers: [6, H], the fields of ``records.HeadNumbers``.
+        numbers: [7, H], the fields of ``records.HeadNumbers``.
         windows: W, of which the rows are those of the first one, and of the one with the largest
             logit.
     """
@@ -150,7 +150,7 @@ def wide(tensor: Tensor) -> Tensor:
 
 
 def read_heads(
-    logits: Logits, padding: Tensor | None = None, *, over_keys: bool = True
+    logits: Logits, padding: Tensor | None = None, *, over_keys: bool = True, samples: int = 0
 ) -> HeadRows:
     """Read the rows and numbers of one call; call it inside ``isolation.aside``.
 
@@ -159,6 +159,7 @@ def read_heads(
         padding: which tokens are padding, bool [N, T]; None if the keys are not the tokens of a
             text, or not the queries too.
         over_keys: False for logarithms of weights, whose softmax was taken over another axis.
+        samples: as in ``records.HeadNumbers``.
     """
     images, windows, heads, queries, keys = logits.shape
     most = _CACHED_LOGITS if logits.is_cpu else _MOST_LOGITS
@@ -185,6 +186,7 @@ def read_heads(
         next_key,
         of_padding,
         off_one,
+        torch.full_like(largest[0], samples),
     ]
     weights = _softmax if over_keys else torch.exp
     return HeadRows(weights(rows), weights(peak_rows), torch.stack(numbers).float(), windows)

@@ -52,6 +52,7 @@ def head_facts(facts: TrainingFacts, measured: Iterable[LayerMeasurement]) -> Tr
     next_key: dict[str, float] = {}
     padding: dict[str, float] = {}
     off_one: dict[str, float] = {}
+    samples: dict[str, float] = {}
     for part in measured:
         if part.heads is None:
             continue
@@ -60,14 +61,28 @@ def head_facts(facts: TrainingFacts, measured: Iterable[LayerMeasurement]) -> Tr
             (next_key, part.heads.next_key),
             (padding, part.heads.padding),
             (off_one, part.heads.off_one),
+            (samples, part.heads.samples),
         ):
             largest = float(values.max())
             if math.isfinite(largest):
                 found[label] = largest
-    if not any(output.is_next_token for output in facts.outputs):
+    is_causal = None
+    if next_key:
+        is_causal = max(next_key.values()) <= thresholds.SEEN.value
+    if not any(output.labels_ahead == 1 for output in facts.outputs):
         next_key = {}
     seen = {label: weight for label, weight in padding.items() if weight > thresholds.SEEN.value}
-    return replace(facts, next_key=next_key, padding=seen, off_one=off_one)
+    # Of an output [T, N, C] it is not known which axis is the batch.
+    batches = {output.shape[0] for output in facts.outputs if len(output.shape) not in (0, 3)}
+    is_between = bool(samples) and batches.issuperset(samples.values())
+    return replace(
+        facts,
+        next_key=next_key,
+        padding=seen,
+        off_one=off_one,
+        is_causal=is_causal,
+        between_samples=tuple(samples) if is_between else (),
+    )
 
 
 def head_arrays(heads: HeadNumbers, drawn: int) -> dict[str, Floats]:

@@ -1,4 +1,4 @@
-"""Attention of trained networks that sees what it should not, or whose rows do not sum to 1."""
+"""Texts and attention of trained networks that do not belong together."""
 
 from __future__ import annotations
 
@@ -59,32 +59,50 @@ class Block(nn.Module):
 class Network(nn.Module):
     """Two blocks over ids, of which 0 is padding; 40 logits per token."""
 
-    def __init__(self, second: dict[str, bool] | None = None, axis: int = -1, **known: bool):
+    def __init__(
+        self,
+        second: dict[str, bool] | None = None,
+        axis: int = -1,
+        *,
+        has_places: bool = True,
+        **known: bool,
+    ):
         super().__init__()
         first = {"is_causal": True, "hides_padding": True} | known
         options = (first, first | (second or {}))
         self.words = nn.Embedding(40, WIDTH)
+        self.places = nn.Embedding(LENGTH, WIDTH) if has_places else None
         self.blocks = nn.ModuleList(Block(Attention(axis=axis, **own)) for own in options)
         self.head = nn.Linear(WIDTH, 40)
 
     def forward(self, ids: Tensor) -> Tensor:
         x = self.words(ids)
+        if self.places is not None:
+            x = x + self.places.weight
         for block in self.blocks:
             x = block(x, ids == 0)
         return self.head(x)
 
 
-def found_in(folder: Path, model: Network, predicts: str = "next") -> dict[str, Finding]:
+def found_in(
+    folder: Path, model: Network, predicts: str = "next", steps: int = STEPS, rate: float = 1e-3
+) -> dict[str, Finding]:
     """Train on padded texts; kind -> what the checks find in the stored run."""
     generator = torch.Generator().manual_seed(0)
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    optimizer = torch.optim.Adam(model.parameters(), lr=rate)
     with fmapboard.watch(model, folder, optimizer=optimizer, every=EVERY):
-        for _ in range(STEPS):
+        for _ in range(steps):
             texts = torch.randint(1, 40, (16, LENGTH + 1), generator=generator)
             lengths = torch.randint(6, LENGTH + 1, (16, 1), generator=generator)
             texts[torch.arange(LENGTH + 1) > lengths] = 0
             ids = texts[:, :-1]
-            labels = {"next": texts[:, 1:], "own": ids, "previous": ids.roll(1, 1)}[predicts]
+            second = functional.pad(texts[:, 2:], (0, 1))
+            labels = {
+                "next": texts[:, 1:],
+                "own": ids,
+                "previous": ids.roll(1, 1),
+                "second": second,
+            }[predicts]
             labels = labels.masked_fill(labels == 0, -100)
             optimizer.zero_grad()
             functional.cross_entropy(model(ids).mT, labels).backward()
@@ -129,3 +147,51 @@ def test_a_softmax_that_is_not_over_the_keys_is_named(axis: int, tmp_path: Path)
     assert found["softmax_over_queries"].message.endswith(
         "away from 1: `blocks.0.attn.rows`, `blocks.1.attn.rows`"
     )
+
+
+def test_labels_that_are_not_the_next_tokens_are_named(tmp_path: Path) -> None:
+    found = found_in(tmp_path / "second", Network(), predicts="second")
+    assert list(found) == ["labels_not_shifted"]
+    assert "the second one behind it" in found["labels_not_shifted"].message
+    sees_later = Network(second={"is_causal": False})
+    assert found_in(tmp_path / "sees_later", sees_later, predicts="second") == {}
+    assert found_in(tmp_path / "begins", Network(), predicts="own") == {}
+    found = found_in(tmp_path / "copies", Network(), predicts="own", steps=100, rate=1e-2)
+    assert list(found) == ["labels_not_shifted"]
+    assert "the label of each token is that token" in found["labels_not_shifted"].message
+
+
+def test_a_network_that_does_not_see_the_order_of_tokens_is_named(tmp_path: Path) -> None:
+    model = Network(is_causal=False, has_places=False)
+    assert list(found_in(tmp_path / "all", model, predicts="previous")) == ["missing_positions"]
+    causal = Network(has_places=False)
+    assert found_in(tmp_path / "causal", causal, predicts="previous") == {}
+
+
+class Frames(nn.Module):
+    """Classifies series [N, T, D] by an encoder of torch."""
+
+    def __init__(self, *, batch_first: bool) -> None:
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(WIDTH, 4, 32, batch_first=batch_first)
+        self.encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        self.head = nn.Linear(WIDTH, 3)
+
+    def forward(self, series: Tensor) -> Tensor:
+        found: Tensor = self.head(self.encoder(series).mean(1))
+        return found
+
+
+@pytest.mark.parametrize("batch_first", [True, False])
+def test_attention_over_the_batch_is_named(batch_first: bool, tmp_path: Path) -> None:
+    model = Frames(batch_first=batch_first)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    with fmapboard.watch(model, tmp_path, optimizer=optimizer, every=EVERY):
+        for _ in range(STEPS):
+            optimizer.zero_grad()
+            outputs = model(torch.randn(8, LENGTH, WIDTH))
+            functional.cross_entropy(outputs, torch.randint(3, (8,))).backward()
+            optimizer.step()
+    ((record,),) = (run.records for run in read_runs(tmp_path))
+    found = {finding.kind for finding in run_checks(record).findings}
+    assert found == (set() if batch_first else {"attention_over_batch"})

@@ -119,7 +119,7 @@ def test_a_softmax_of_logits_is_read_from_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "dim"), [((N, T), -1), ((N, H, T, T), 1), ((N, H, T, T + 1), -1)]
+    ("shape", "dim"), [((N, T), -1), ((N, H, T, T), 0), ((N, H, T, T + 1), -1), ((N, H, 7, T), -2)]
 )
 def test_another_softmax_is_not_taken_for_attention(shape: tuple[int, ...], dim: int) -> None:
     assert attention._of_softmax(Shape(N, 0), values(*shape), dim) is None
@@ -257,6 +257,103 @@ def test_a_softmax_over_another_axis_is_read_as_the_weights_that_it_makes(axis: 
     torch.testing.assert_close(found.numbers[5], off)
     assert found.numbers[1].isnan().all()
     assert called(functional.softmax, logits, -1).numbers[5].isnan().all()
+
+
+class Own(nn.Module):
+    """Computes something of logits and values."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, logits: Tensor, v: Tensor) -> Tensor:
+        found: Tensor = self.function(logits, v)
+        return found
+
+
+def rows_of(function: Any, logits: Tensor, v: Tensor) -> list[HeadRows]:
+    """What is read of an attention module that does not say how many heads it has."""
+    found: list[HeadRows] = []
+
+    def seen(name: str, side: str, module: nn.Module, rows: AttentionRows) -> None:
+        found.append(rows.call.read())
+
+    def failed(name: str, error: Exception) -> None:
+        raise error
+
+    own = Own(function)
+    layer = AttentionLayer("own", 0, attention.stand_in("Attention 8"))
+    mode = attention.AttentionMode({own: layer}, N, attention.Texts({}), seen, failed)
+    with mode:
+        own(logits, v)
+    assert mode._undecided is None or mode._undecided.layer is layer
+    mode.leave()
+    assert mode._undecided is None
+    return found
+
+
+def normalized_in_place(logits: Tensor, v: Tensor) -> Tensor:
+    weights = logits.softmax(-2)
+    weights /= weights.sum(-1, keepdim=True)
+    return weights @ v
+
+
+@pytest.mark.parametrize("axis", [-2, 1])
+@pytest.mark.parametrize(
+    "product",
+    [
+        lambda weights, v: weights @ v,
+        lambda weights, v: torch.matmul(weights.to(torch.float32), v),
+        lambda weights, v: torch.bmm(weights.flatten(0, 1), v.flatten(0, 1)),
+        lambda weights, v: functional.dropout(weights, 0.5) @ v,
+        lambda weights, v: torch.einsum("nhij,nhjd->nhid", weights, v),
+        lambda weights, v: torch.einsum("nhjd, nhij -> nihd", v, weights),
+    ],
+)
+def test_a_softmax_over_another_axis_is_attention_if_the_last_one_is_summed_over(
+    axis: int, product: Any
+) -> None:
+    logits = values(N, H, T, T)
+    first, _ = rows_of(lambda x, v: product(x.softmax(axis), v), logits, values(N, H, T, D))
+    weights = logits.softmax(axis)
+    torch.testing.assert_close(first.rows, weights[:, :, 0])
+    assert first.numbers[5].isfinite().all()
+
+
+@pytest.mark.parametrize(
+    "product",
+    [
+        lambda logits, v: logits.softmax(-2).mT @ v,
+        lambda logits, v: torch.einsum("nhji,nhjd->nhid", logits.softmax(-2), v),
+        lambda logits, v: torch.einsum("nhij,nhjd", logits.softmax(-2), v),
+        lambda logits, v: (logits.softmax(-2) / logits.sum(-1, keepdim=True)) @ v,
+        lambda logits, v: logits.softmax(-2).sum(-1),
+        normalized_in_place,
+    ],
+)
+def test_a_softmax_over_the_axis_that_is_summed_over_or_without_a_sum_is_not(
+    product: Any,
+) -> None:
+    assert rows_of(product, values(N, H, T, T), values(N, H, T, D)) == []
+
+
+@pytest.mark.parametrize(
+    ("shape", "batch", "samples"),
+    [
+        ((T, H, N, N), N, N),
+        ((T, 2, H, N, N), N, N),
+        ((N, H, T, T), N, 0),
+        ((T, H, N, N), 0, 0),
+        ((1, H, N, N), N, 0),
+        ((H, N, N), N, 0),
+        ((2 * N, H, N, N), N, 0),  # windows of as many tokens as there are samples
+        ((T, H, N, N + 1), N, 0),
+    ],
+)
+def test_attention_is_between_the_samples_if_they_are_the_tokens(
+    shape: tuple[int, ...], batch: int, samples: int
+) -> None:
+    assert attention._samples_between(shape, batch) == samples
 
 
 def test_padding_is_looked_for_in_texts_as_long_as_the_keys() -> None:

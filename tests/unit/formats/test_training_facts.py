@@ -61,7 +61,8 @@ FULL = TrainingFacts(
             is_pulled_apart=True,
             away=1.5,
             factor=64.0,
-            is_next_token=True,
+            labels_ahead=1,
+            ignores_places=True,
         ),
     ),
     batch_digest="5a1e",
@@ -78,6 +79,8 @@ FULL = TrainingFacts(
     next_key={"attn.rows": 0.5},
     padding={"attn.rows": 0.125},
     off_one={"attn.rows": 0.75},
+    is_causal=False,
+    between_samples=("attn.rows",),
     left_out={"initial_norms": 7},
 )
 
@@ -134,7 +137,8 @@ def test_the_record_is_the_documented_json() -> None:
                 "is_pulled_apart": True,
                 "away": 1.5,
                 "factor": 64.0,
-                "is_next_token": True,
+                "labels_ahead": 1,
+                "ignores_places": True,
             }
         ],
         "batch_digest": "5a1e",
@@ -151,6 +155,8 @@ def test_the_record_is_the_documented_json() -> None:
         "next_key": {"attn.rows": 0.5},
         "padding": {"attn.rows": 0.125},
         "off_one": {"attn.rows": 0.75},
+        "is_causal": False,
+        "between_samples": ["attn.rows"],
         "left_out": {"initial_norms": 7},
     }
 

@@ -31,8 +31,9 @@ from fmapboard.records import LoggedStep, TabRecord
 KINDS = [
     "constant_images", "identical_images", "repeated_images", "images_not_scaled", "flat_images",
     "scrambled_images", "input_magnitude", "same_batch", "sorted_labels", "one_label",
-    "unused_classes", "missing_causal_mask", "attended_padding", "softmax_over_queries",
-    "double_softmax", "softmax_of_one_class", "probabilities_into_loss",
+    "unused_classes", "missing_causal_mask", "labels_not_shifted", "missing_positions",
+    "attention_over_batch", "attended_padding", "softmax_over_queries", "double_softmax",
+    "softmax_of_one_class", "probabilities_into_loss",
     "loss_without_logarithm", "averaged_targets", "far_targets", "loss_climbed",
     "labels_beyond_1", "summed_loss", "unbounded_loss", "never_called", "eval_mode",
     "not_in_optimizer", "gradients_not_cleared", "weights_overwritten",

@@ -83,7 +83,7 @@ def test_measurements_that_were_reduced_together_and_packed_are_the_same(
 
 
 def test_numbers_of_heads_are_packed_like_the_others() -> None:
-    heads = torch.rand(6, 70, generator=torch.Generator().manual_seed(0))
+    heads = torch.rand(7, 70, generator=torch.Generator().manual_seed(0))
     with simulated_device():
         pending = reduced([moved(tensor, "cuda") for tensor in maps()[:2]])
         pending[1] = pending[1]._replace(heads=moved(heads, "cuda"))

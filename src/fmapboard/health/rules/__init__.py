@@ -14,6 +14,9 @@ from collections.abc import Collection
 from fmapboard.health.rule import Rule
 from fmapboard.health.rules.attended_padding import AttendedPaddingCheck as AttendedPaddingCheck
 from fmapboard.health.rules.attention_logits import AttentionLogitsCheck as AttentionLogitsCheck
+from fmapboard.health.rules.attention_over_batch import (
+    AttentionOverBatchCheck as AttentionOverBatchCheck,
+)
 from fmapboard.health.rules.averaged_targets import AveragedTargetsCheck as AveragedTargetsCheck
 from fmapboard.health.rules.batchnorm_few_values import (
     BatchnormFewValuesCheck as BatchnormFewValuesCheck,
@@ -50,6 +53,9 @@ from fmapboard.health.rules.images_not_scaled import ImagesNotScaledCheck as Ima
 from fmapboard.health.rules.initial_loss import InitialLossCheck as InitialLossCheck
 from fmapboard.health.rules.input_magnitude import InputMagnitudeCheck as InputMagnitudeCheck
 from fmapboard.health.rules.labels_beyond_1 import LabelsBeyond1Check as LabelsBeyond1Check
+from fmapboard.health.rules.labels_not_shifted import (
+    LabelsNotShiftedCheck as LabelsNotShiftedCheck,
+)
 from fmapboard.health.rules.large_activations import LargeActivationsCheck as LargeActivationsCheck
 from fmapboard.health.rules.loss_climbed import LossClimbedCheck as LossClimbedCheck
 from fmapboard.health.rules.loss_without_logarithm import (
@@ -57,6 +63,9 @@ from fmapboard.health.rules.loss_without_logarithm import (
 )
 from fmapboard.health.rules.missing_causal_mask import (
     MissingCausalMaskCheck as MissingCausalMaskCheck,
+)
+from fmapboard.health.rules.missing_positions import (
+    MissingPositionsCheck as MissingPositionsCheck,
 )
 from fmapboard.health.rules.never_called import NeverCalledCheck as NeverCalledCheck
 from fmapboard.health.rules.new_optimizer import NewOptimizerCheck as NewOptimizerCheck
@@ -110,6 +119,9 @@ BUILT_IN: tuple[Rule, ...] = (
     OneLabelCheck(),
     UnusedClassesCheck(),
     MissingCausalMaskCheck(),
+    LabelsNotShiftedCheck(),
+    MissingPositionsCheck(),
+    AttentionOverBatchCheck(),
     AttendedPaddingCheck(),
     SoftmaxOverQueriesCheck(),
     DoubleSoftmaxCheck(),

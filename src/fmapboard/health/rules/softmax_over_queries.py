@@ -20,10 +20,13 @@ class SoftmaxOverQueriesCheck(Rule):
     Why it hurts: what a token receives is no mean of the values: some receive next to nothing,
     others a multiple. The network learns, and less than it could.
 
+    It is attention if there are as many queries as keys, and a product with the values sums over
+    the last axis of what the softmax returns.
+
     Silent: where a layer takes several softmaxes, as linear attention and that which normalizes
-    queries and keys in turn; where there are not as many keys as queries, as in slot attention.
-    Where no attribute such as ``num_heads`` of the module says how many heads it has, attention is
-    not seen, and the check is listed as not checked.
+    queries and keys in turn; where there are not as many keys as queries, or the weights are
+    normalized again, as in slot attention. Where attention is not seen, the check is listed as not
+    checked.
 
     Example: ``logits.softmax(-2)`` for logits [N, heads, queries, keys].
 
