@@ -53,7 +53,7 @@ def test_a_run_that_the_address_names_is_shown_whatever_is_wrong_with_others(
     person = visit(runs, view=None, run="healthy", findings="open")
     person.settle()
     assert person.see(".findings > li").first.inner_text().startswith("warning\nill · ")
-    assert person.see(".verdict .sentence").inner_text().startswith("Nothing found in 2 layers")
+    assert person.see(".verdict .sentence").inner_text().startswith("nothing found in 2 layers")
 
 
 def test_what_is_prefetched_while_an_address_is_followed_is_of_one_run(

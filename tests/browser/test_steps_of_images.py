@@ -37,7 +37,7 @@ def test_a_run_of_images_gets_no_advice_for_training_and_no_channel_is_called_de
     address = serve(image_runs)
     front = visit(address, run="images", view=None, findings="open")
     front.settle()
-    assert "Nothing found" in front.see("main.overview").text_content()
+    assert "nothing found" in front.see("main.overview").text_content()
     assert "learning rate" not in front.see("main.overview").text_content()
     maps = visit(address, run="images", layer="fmapboard/0", view="maps", channel=0, step=0)
     maps.settle()

@@ -54,14 +54,14 @@ def test_nothing_found_is_not_claimed_of_what_is_not_read_yet(
     list_ = person.see(".findings")
     list_.filter(has_text="nothing found so far in 2 layers × 2 steps").wait_for()
     line = person.see("h1.verdict")
-    assert line.inner_text().startswith("?\nNot known so far: Nothing found in 2 layers")
+    assert line.inner_text().startswith("?\nNot known so far: nothing found in 2 layers")
     told = f"The log has not been read to its end yet, which is step {LAST}"
     assert told in list_.inner_text()
     assert told in person.see(".verdicts .awaited").inner_text()
     reading.is_done = True
     list_.filter(has_text=f"nothing found in {SIZE}").wait_for()  # by itself
     person.see("main.overview").filter(has_not_text="not yet read").wait_for()
-    assert line.inner_text().startswith("?\nNot known: Nothing found in 2 layers")
+    assert line.inner_text().startswith("?\nNot known: nothing found in 2 layers")
 
 
 def test_findings_that_are_read_later_appear_by_themselves(

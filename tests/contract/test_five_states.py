@@ -67,7 +67,7 @@ def train(
 STATES = {
     "learns": ({}, True, "the loss fell from 1."),
     "does not learn": ({"mixes": True, "rate": 1e-3}, False, "the loss is 1.4"),
-    "not known": ({"loss_of": unreadable}, None, "Nothing found in 4 layers × 10 steps; whether"),
+    "not known": ({"loss_of": unreadable}, None, "nothing found in 4 layers × 10 steps; whether"),
     "suspicion": ({"rate": 1e-7}, False, "the median update is"),
     "fault": ({"rate": 1e20}, None, ""),
 }

@@ -138,7 +138,7 @@ def test_every_place_says_the_same_findings_in_the_same_words(
     said = found(capsys, tmp_path / name)
     if not said:
         _, text, _ = check(capsys, tmp_path / name)
-        assert "  not known: Nothing found in" in text
+        assert "  not known: nothing found in" in text
         assert f" × {STEPS} steps" in text
     assert {one["kind"] for one in said} >= CASES[name].kinds
     assert bool(said) == bool(CASES[name].kinds)

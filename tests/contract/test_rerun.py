@@ -121,7 +121,7 @@ def test_the_tab_lists_each_step_once(logdir: Path, first: int) -> None:
 def test_check_reads_each_step_once_the_newest(
     logdir: Path, first: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    start = "  not known: Nothing found in 8 layers × "
+    start = "  not known: nothing found in 8 layers × "
     status, output, _ = check(capsys, "--without", "dead", logdir / "run")  # judges the run itself
     assert status == 0
     assert output.splitlines()[1].startswith(f"{start}{len(shown(first))} steps; ")

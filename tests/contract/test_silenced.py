@@ -112,7 +112,10 @@ def test_without_checks_every_place_is_silent(
         board.close()
     tab = open_tab(tmp_path).ask("data/findings", run="run")
     assert tab["findings"] == []
-    assert tab["line"]["rest"][-1] == "not checked: all checks (switched off)"
+    assert tab["line"]["rest"][-1] == {
+        "label": "not checked",
+        "text": "all checks (switched off)",
+    }
     assert check(capsys, run)[1].splitlines()[-1] == "  not checked: all checks (switched off)"
     health = open_tab(tmp_path).open("data/health", run="run")[0]
     assert health["first_nonfinite"] is None

@@ -169,13 +169,13 @@ test("a brightness says whether it is known of all cells", () => {
 test("a state whose check is off is not named, and hides no other one", () => {
   const { FINE, MOSTLY_DEAD, LARGE } = CODE;
   const of = health([[MOSTLY_DEAD, LARGE]]);
-  assert.equal(worstNow(of, []), "At the newest step large: `relu`");
+  assert.equal(worstNow(of, []), "Large at the newest step: `relu`");
   of.silent = { "": ["large"] };
-  assert.equal(worstNow(of, []), "At the newest step mostly dead: `conv`");
+  assert.equal(worstNow(of, []), "Mostly dead at the newest step: `conv`");
   of.silent = { "": ["dead", "large"] };
   assert.equal(worstNow(of, []), "");
   of.silent = { critic: ["dead", "large"] };
-  assert.equal(worstNow(of, []), "At the newest step large: `relu`");
+  assert.equal(worstNow(of, []), "Large at the newest step: `relu`");
   assert.equal(worstNow(health([[FINE, FINE]]), []), "");
 });
 
@@ -183,10 +183,10 @@ test("the worst severe state of now is named unless the headline is about it", (
   const { FINE, DEAD, MOSTLY_DEAD, NONFINITE } = CODE;
   const dying = health([[NONFINITE, FINE], [MOSTLY_DEAD, MOSTLY_DEAD]]); // prettier-ignore
   const behind = health([[MOSTLY_DEAD, MOSTLY_DEAD]], {}, [CONV, { ...RELU, behind: "conv" }]);
-  assert.equal(worstNow(dying, ["update_ratio"]), "At the newest step mostly dead: `conv`, `relu`");
+  assert.equal(worstNow(dying, ["update_ratio"]), "Mostly dead at the newest step: `conv`, `relu`");
   assert.equal(
     worstNow(behind, ["update_ratio", "dead"]),
-    "At the newest step mostly dead: `conv`",
+    "Mostly dead at the newest step: `conv`",
   );
   assert.equal(worstNow(dying, ["dead"]), "");
   assert.equal(worstNow(health([[DEAD, FINE]]), []), "");

@@ -105,6 +105,7 @@ class OutputProgress:
         learns: the loss has fallen, below that of guessing; None if it is not known.
         factor: as in ``OutputFacts``, at the newest step at which it is known.
         is_loss: it is the loss itself, which the network returns.
+        may_stay: its loss need not fall, as that of a GAN's discriminator; None if it is not known.
     """
 
     name: str
@@ -117,6 +118,7 @@ class OutputProgress:
     learns: bool | None = None
     factor: float | None = None
     is_loss: bool = False
+    may_stay: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

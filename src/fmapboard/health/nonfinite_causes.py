@@ -101,12 +101,11 @@ def cause(first_seen: FirstSeen) -> Cause:
     own = own_weights(first_seen)
     if own:
         return _of_weights(first_seen, own)
-    has_lost_images = first_seen.row == 0 and bool(_images(first_seen).get("nonfinite"))
     weights = ""
     look = ""
     if own is not None:
         weights = "The layer's recorded weights are finite. "
-    elif first_seen.place == "feature_maps" and not has_lost_images:
+    elif first_seen.place == "feature_maps" and not is_input_lost(first_seen):
         weights = _UNKNOWN
         look = _LOOK_AT_WEIGHTS
     is_first = first_seen.row == 0
@@ -127,6 +126,11 @@ def own_weights(first_seen: FirstSeen) -> tuple[str, ...] | None:
     if layer.unit in ("head", "unit") and not own:
         return None  # their weights are those of layers within the block, which are not recorded
     return own
+
+
+def is_input_lost(first_seen: FirstSeen) -> bool:
+    """True if a drawn image that the first layer received is not finite."""
+    return first_seen.row == 0 and bool(_images(first_seen).get("nonfinite"))
 
 
 def not_finite(own: tuple[str, ...]) -> str:

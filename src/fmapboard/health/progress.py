@@ -144,7 +144,7 @@ def _progress(evidence: Evidence, name: str, steps: OutputSteps) -> OutputProgre
     factors = [output.factor for output in steps.values() if output.factor is not None]
     finite = [loss for _, loss in sorted(losses.items()) if math.isfinite(loss)]
     late = late_loss(finite) if len(finite) >= thresholds.LOGGED_STEPS.value else None
-    need_fall = late is not None and not _may_be_critic(newest)
+    may_stay = _may_be_critic(newest)
     return OutputProgress(
         name=_named(evidence.record.name, name),
         loss=ends,
@@ -153,9 +153,10 @@ def _progress(evidence: Evidence, name: str, steps: OutputSteps) -> OutputProgre
         classes=newest.classes if is_over_classes(newest) else None,
         guess=guess,
         late=late,
-        learns=_has_fallen(ends, finite, guess) if need_fall else None,
+        learns=None if late is None or may_stay else _has_fallen(ends, finite, guess),
         factor=factors[-1] if factors else None,
         is_loss=not newest.shape and not newest.given,
+        may_stay=may_stay,
     )
 
 

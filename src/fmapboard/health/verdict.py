@@ -22,11 +22,26 @@ loss is known and did not fall, is not known, or is known and fell."""
 WORST_FIRST: tuple[State, ...] = ("fault", "suspicion", "does not learn", "not known", "learns")
 SWITCHED_OFF = "switched off"
 """Why a check says nothing that the user switched off."""
+LOOK = "Look at the maps in the Feature maps tab."
+"""What to do next where nothing is wrong."""
 MOST_LINES = 15
 MOST_CHARACTERS = 2400
 """Limits of the text about a run."""
 _SHOWN = 2
 """Maximum number of consequences, of further causes, of outputs and of reasons in the text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A line of the text about a run: "evidence: loss 2.3 at step 0, 0.41 at step 90".
+
+    Attributes:
+        label: what kind of line it is.
+        text: the rest, a sentence without a full stop.
+    """
+
+    label: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +122,8 @@ class Verdict:
         if self.state == "does not learn":
             return f"{_not_fallen(self.seen)}; {nothing}"
         if self.seen.is_of_images:
-            return nothing.capitalize()
-        return f"{nothing.capitalize()}; whether it learns is not known, since {_why(self.seen)}"
+            return nothing
+        return f"{nothing}; whether it learns is not known, since {_why(self.seen)}"
 
     @property
     def _nonfinite_since(self) -> int | None:
@@ -155,7 +170,7 @@ class Verdict:
             see = f" See {self.cause.link}" if self.cause.link else ""
             return f"{advice}.{see}"
         if self.seen.is_of_images or self.state == "learns":
-            return "Look at the maps in the Feature maps tab."
+            return LOOK
         if self.state == "does not learn":
             return (
                 "Look at the inputs and their labels, and train on a single batch until its "
@@ -196,18 +211,19 @@ class Verdict:
         }
 
     @property
-    def rest(self) -> list[str]:
+    def rest(self) -> list[Remark]:
         """What the text says besides `line`."""
-        lines = []
+        remarks = []
         if self.cause is not None and self.cause.meaning:
-            lines.append(f"means: {self.cause.meaning.rstrip('.')}")
-        lines += [f"proof: {proof}" for proof in self.proofs]
-        lines += [f"evidence: {figure}" for figure in self.figures]
-        lines += _listed("may follow from it", self.consequences)
-        lines += _listed("found besides", [finding for finding, _ in self.causes[1:]])
-        lines.append(f"next: {self.next}")
-        lines += _unchecked(self.not_checked)
-        return lines
+            remarks.append(Remark("means", self.cause.meaning.rstrip(".")))
+        remarks += [Remark("proof", proof) for proof in self.proofs]
+        remarks += [Remark("evidence", figure) for figure in self.figures]
+        besides = [finding for finding, _ in self.causes[1:]]
+        remarks += [Remark("may follow from it", text) for text in _listed(self.consequences)]
+        remarks += [Remark("found besides", text) for text in _listed(besides)]
+        remarks.append(Remark("next", self.next))
+        remarks += [Remark("not checked", text) for text in _unchecked(self.not_checked)]
+        return remarks
 
     @property
     def unproven(self) -> list[str]:
@@ -233,7 +249,7 @@ class Verdict:
             lines.append(f"cause: {self.cause.kind}: {self.line}")
         else:
             lines.append(self.line)
-        lines += self.rest
+        lines += [f"{remark.label}: {remark.text}" for remark in self.rest]
         lines += further
         shown = [f"picture: {path}" for path in pictures]
         most = MOST_CHARACTERS // 2
@@ -254,9 +270,9 @@ def _brief(finding: Finding) -> str:
     return f"{finding.kind}: {finding.sentence}"
 
 
-def _listed(label: str, findings: Sequence[Finding]) -> list[str]:
+def _listed(findings: Sequence[Finding]) -> list[str]:
     """One line for each of the first `_SHOWN`, the last of which says how many more there are."""
-    rows = [f"{label}: {_brief(finding)}" for finding in findings[:_SHOWN]]
+    rows = [_brief(finding) for finding in findings[:_SHOWN]]
     more = len(findings) - _SHOWN
     if more > 0:
         rows[-1] += f"; and {more} more"
@@ -269,8 +285,8 @@ def _unchecked(not_checked: Mapping[str, str]) -> list[str]:
     for kind, why in not_checked.items():
         reasons.setdefault(why, []).append(kind)
     if len(reasons) > _SHOWN:
-        return [f"not checked: {', '.join(not_checked)} (--json says why)"]
-    return [f"not checked: {unchecked_text(kinds, why)}" for why, kinds in reasons.items()]
+        return [f"{', '.join(not_checked)} (--json says why)"]
+    return [unchecked_text(kinds, why) for why, kinds in reasons.items()]
 
 
 def _shortened(lines: Sequence[str], most: int) -> list[str]:
@@ -287,15 +303,20 @@ def _step_values(ends: Ends) -> str:
 
 
 def _of_outputs(seen: Seen) -> list[str]:
-    """Numbers of the first `_SHOWN` outputs: "loss 2.3 at step 0, 0.41 at step 90; …"."""
+    """Numbers of the first `_SHOWN` outputs: "loss 2.3 at step 0, 0.41 at step 90; …".
+
+    Of a loss that the network returns, all rows are known, and of its other outputs some.
+    """
     texts: list[str] = []
+    is_returned = any(output.is_loss and output.loss for output in seen.outputs)
     for output in sorted(seen.outputs, key=lambda output: output.name)[:_SHOWN]:
         of_name = f" of `{output.name}`" if output.name else ""
-        if output.loss:
-            of_loss = quoted(output.name) if output.is_loss else of_name
+        if output.loss and (output.is_loss or not is_returned):
+            of_loss = _own_name(output) if output.is_loss else of_name
             texts.append(f"loss{of_loss} {_step_values(output.loss)}{_as_given(output)}")
         if output.accuracy:
-            texts.append(f"share of right answers{of_name} {_step_values(output.accuracy)}")
+            shares = [f"{percent(share)} at step {step}" for step, share in output.accuracy]
+            texts.append(f"accuracy{of_name} {', '.join(shares)}")
         if output.spread and not output.loss:
             texts.append(f"spread of the output{of_name} {_step_values(output.spread)}")
     return ["; ".join(texts)] if texts else []
@@ -316,7 +337,7 @@ def _fallen(seen: Seen) -> str:
     (first, start), (last, end) = output.loss[0], output.loss[-1]
     text = f"{_loss(output)} fell from {start:.3g} at step {first} to {end:.3g} at step {last}"
     if output.accuracy:
-        text += f" (share of right answers {percent(output.accuracy[-1][1])})"
+        text += f" (accuracy {percent(output.accuracy[-1][1])})"
     return text
 
 
@@ -346,16 +367,21 @@ def _not_fallen(seen: Seen) -> str:
     return f"{_loss(output)} has {change}{moved}: {ends}"
 
 
+def _own_name(output: OutputProgress) -> str:
+    """The quoted name of a loss that the network returns, unless that says "loss" again."""
+    return "" if output.name == "loss" else quoted(output.name)
+
+
 def _loss(output: OutputProgress) -> str:
     if output.is_loss:
-        return f"the loss{quoted(output.name)} that the network returns"
+        return f"the loss{_own_name(output)} that the network returns"
     return f"the loss of `{output.name}`" if output.name else "the loss"
 
 
 _NO_LOSS = {
     NoLoss.FEW_ROWS: "fewer than eight rows with a gradient were logged so far",
     NoLoss.NO_GRADIENT: "no gradient has reached what the network returned",
-    NoLoss.NOT_CERTAIN: "the gradient is not for certain that of a loss that can be read",
+    NoLoss.NOT_CERTAIN: "its gradient fits no loss that fmapboard knows for certain",
     NoLoss.SEVERAL: "several losses were passed back through the output one after another",
 }
 """Why no loss is known -> in words."""
@@ -371,11 +397,29 @@ def _why(seen: Seen) -> str:
             f"the end of {seen.last_step} steps, and the frequency of the labels alone "
             f"gives {output.guess:.3g}"
         )
-    if any(output.loss for output in seen.outputs):
-        return "its loss is known at too few steps, varies too much, or need not fall"
+    for known in seen.outputs:
+        if known.loss:
+            return _undecided(known)
     for why in seen.no_loss.values():
         return f"no loss was read: {_NO_LOSS.get(why, why)}"
     return "no loss was read"
+
+
+def _undecided(output: OutputProgress) -> str:
+    """Why a known loss does not tell whether the output learns."""
+    loss = _loss(output)
+    if output.may_stay:
+        return f"{loss} need not fall: each batch has one label, as for a GAN's discriminator"
+    if output.late is None:
+        least = thresholds.LOGGED_STEPS.value
+        return f"{loss} is known at fewer than {least} logged steps"
+    first, start = output.loss[0]
+    ends = f"{start:.3g} at step {first}, {output.late:.3g} towards the end"
+    if output.may_stay is None:
+        return f"{loss} varies too much, or need not fall: {ends}"
+    if output.late < start:
+        return f"{loss} has fallen by no more than it varies from step to step: {ends}"
+    return f"{loss} has not fallen yet, in fewer than {thresholds.UPDATE_SPAN.value} steps: {ends}"
 
 
 def _near_frequency(seen: Seen) -> OutputProgress | None:

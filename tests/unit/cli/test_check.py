@@ -36,7 +36,7 @@ def test_a_healthy_run(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (status, errors) == (0, "")
     lines = output.splitlines()
     assert lines[0] == str(runs / "healthy")
-    assert lines[1].startswith(f"  not known: Nothing found in 8 layers × {STEPS} steps; ")
+    assert lines[1].startswith(f"  not known: nothing found in 8 layers × {STEPS} steps; ")
     assert check(capsys, "--json", runs / "healthy")[:2] == (0, "[]\n")
 
 

@@ -13,7 +13,7 @@ from fmapboard.formats.checks import Ends, LargestUpdate, OutputProgress, Seen
 from fmapboard.formats.training_facts import HeldLoss, OutputFacts, TrainingFacts
 from fmapboard.health.progress import merged
 from fmapboard.health.run import run_checks
-from fmapboard.health.verdict import MOST_CHARACTERS, MOST_LINES, Verdict, judge
+from fmapboard.health.verdict import MOST_CHARACTERS, MOST_LINES, Remark, Verdict, judge
 
 KINDS = [check.kind for check in BUILT_IN]
 
@@ -48,7 +48,7 @@ def test_a_loss_that_fell_is_the_first_line_of_a_run_that_learns() -> None:
     learning = verdict(**SIZE, outputs=(known,))
     assert (learning.state, learning.learns) == ("learns", True)
     assert learning.line == (
-        "the loss fell from 2.3 at step 0 to 0.41 at step 90 (share of right answers 87 %); "
+        "the loss fell from 2.3 at step 0 to 0.41 at step 90 (accuracy 87 %); "
         "nothing found in 9 layers × 10 steps"
     )
 
@@ -102,14 +102,24 @@ def test_the_output_whose_loss_did_not_fall_is_named() -> None:
         ({"no_loss": {"": "no gradient"}},
          "no loss was read: no gradient has reached what the network returned"),
         ({"outputs": (OutputProgress("", loss=FELL),)},
-         "its loss is known at too few steps, varies too much, or need not fall"),
+         "the loss is known at fewer than 4 logged steps"),
+        ({"outputs": (replace(PROGRESS, learns=None, guess=None, may_stay=False),)},
+         "the loss has fallen by no more than it varies from step to step: 2.3 at step 0, 0.6 "
+         "towards the end"),
+        ({"outputs": (replace(PROGRESS, learns=None, guess=None, late=2.4, may_stay=False),)},
+         "the loss has not fallen yet, in fewer than 50 steps: 2.3 at step 0, 2.4 towards the end"),
+        ({"outputs": (replace(PROGRESS, learns=None, guess=None),)},
+         "the loss varies too much, or need not fall: 2.3 at step 0, 0.6 towards the end"),
+        ({"outputs": (replace(PROGRESS, name="critic", learns=None, may_stay=True),)},
+         "the loss of `critic` need not fall: each batch has one label, as for a GAN's "
+         "discriminator"),
     ],
 )  # fmt: skip
 def test_a_loss_that_is_not_known_is_said_with_its_reason(seen: dict[str, Any], why: str) -> None:
     unknown = verdict(**SIZE, **seen)
     assert (unknown.state, unknown.learns) == ("not known", None)
     assert unknown.line == (
-        f"Nothing found in 9 layers × 10 steps; whether it learns is not known, since {why}"
+        f"nothing found in 9 layers × 10 steps; whether it learns is not known, since {why}"
     )
     advice = (
         "Train longer or log more steps" if "outputs" in seen else "Call board.loss(loss, labels)"
@@ -122,7 +132,7 @@ def test_a_loss_that_the_frequency_of_the_labels_gives_too_was_read_and_says_not
     unknown = verdict(**SIZE, outputs=(near,))
     assert (unknown.state, unknown.learns) == ("not known", None)
     assert unknown.line == (
-        "Nothing found in 9 layers × 10 steps; whether it learns is not known, since the loss fell "
+        "nothing found in 9 layers × 10 steps; whether it learns is not known, since the loss fell "
         "from 2.3 at step 0 to 0.6 towards the end of 90 steps, and the frequency of the labels "
         "alone gives 0.58"
     )
@@ -130,7 +140,7 @@ def test_a_loss_that_the_frequency_of_the_labels_gives_too_was_read_and_says_not
         "Train longer: a loss clearly below 0.58 shows that more than the frequency of the labels "
         "is learned."
     )
-    one_label = verdict(**SIZE, outputs=(replace(near, guess=0.0),))  # a critic's
+    one_label = verdict(**SIZE, outputs=(replace(near, guess=0.0, may_stay=True),))
     assert "need not fall" in one_label.line
     assert one_label.next.startswith("Train longer or log more steps")
 
@@ -140,7 +150,7 @@ def test_a_loss_that_the_frequency_of_the_labels_gives_too_was_read_and_says_not
     [
         ("too few rows", "fewer than eight rows with a gradient were logged so far"),
         ("no gradient", "no gradient has reached what the network returned"),
-        ("not certain", "the gradient is not for certain that of a loss that can be read"),
+        ("not certain", "its gradient fits no loss that fmapboard knows for certain"),
         ("several losses", "several losses were passed back through the output one after another"),
         ("of a later version", "of a later version"),
     ],
@@ -212,12 +222,12 @@ def test_what_is_not_named_is_counted() -> None:
     found = [warning("eval_mode"), *(note("dead", n, layer=f"l{n}") for n in range(5))]
     reasons = {"a": "needs 1", "b": "needs 2", "c": "needs 1"}
     rest = judge("", found, Seen(), reasons).rest
-    assert rest[-2:] == ["not checked: a, c (needs 1)", "not checked: b (needs 2)"]
+    unchecked = [remark.text for remark in rest if remark.label == "not checked"]
+    assert unchecked == ["a, c (needs 1)", "b (needs 2)"]
     several = judge("", found, Seen(), {**reasons, "d": "needs 3"}).rest
-    assert several[-1] == "not checked: a, b, c, d (--json says why)"
-    assert [line for line in rest if "follow" in line] == [
-        "may follow from it: dead: dead is so", "may follow from it: dead: dead is so; and 3 more",
-    ]  # fmt: skip
+    assert several[-1] == Remark("not checked", "a, b, c, d (--json says why)")
+    follow = [remark.text for remark in rest if remark.label == "may follow from it"]
+    assert follow == ["dead: dead is so", "dead: dead is so; and 3 more"]
 
 
 @pytest.mark.parametrize(
@@ -277,7 +287,7 @@ def test_a_loss_that_was_multiplied_is_told_as_the_user_sees_it_too() -> None:
 
 def test_of_images_only_the_extent_is_told() -> None:
     images = verdict(layers=1200, steps=6, last_step=5, is_of_images=True)
-    assert images.line == "Nothing found in 1,200 layers × 6 images"
+    assert images.line == "nothing found in 1,200 layers × 6 images"
     assert "train" not in images.next
 
 
@@ -363,10 +373,11 @@ def test_of_several_models_all_optimizers_and_the_range_of_their_rates_are_named
 
 def test_a_loss_that_is_not_known_to_have_fallen_is_not_said_to() -> None:
     short = replace(PROGRESS, guess=1.4, loss=((0, 1.38), (20, 1.45)), late=1.44, learns=None)
+    short = replace(short, may_stay=False)
     unknown = verdict(**SIZE, outputs=(short,))
     assert "fell" not in unknown.line
     assert unknown.line.endswith(
-        "its loss is known at too few steps, varies too much, or need not fall"
+        "the loss has not fallen yet, in fewer than 50 steps: 1.38 at step 0, 1.44 towards the end"
     )
 
 
@@ -381,5 +392,16 @@ def test_a_loss_that_the_network_returns_is_named_as_one() -> None:
     (own,) = outputs_at(*[OutputFacts("loss", (), loss=loss) for loss in FALLS]).outputs
     (rows,) = losses(*FALLS).outputs
     assert (own.is_loss, rows.is_loss) == (True, False)
-    line = verdict(**SIZE, outputs=(own,)).line
-    assert line.startswith("the loss `loss` that the network returns fell from 2.3 at step 0")
+    both = verdict(**SIZE, outputs=(own, replace(rows, name="logits", accuracy=((0, 0.12),))))
+    assert both.line.startswith("the loss that the network returns fell from 2.3 at step 0")
+    expected = "accuracy of `logits` 12 % at step 0; loss 2.3 at step 0, 1.3 at step 70"
+    assert both.figures[0] == expected
+
+
+def test_the_loss_of_a_discriminator_is_known_to_need_not_fall() -> None:
+    one_label = OutputFacts(
+        "", (8, 1), rows=8, kind="BCE with logits", loss=0.6, labels=((1, 8),)
+    )
+    (critic,) = outputs_at(*[one_label] * 8).outputs
+    (rows,) = losses(*FALLS).outputs
+    assert (critic.may_stay, critic.learns, rows.may_stay) == (True, None, False)

@@ -62,7 +62,7 @@ class InputMagnitudeCheck(Rule):
         if found is None and is_embedding:
             return  # words have no magnitude
         if found is None or min(found.ratios[0], np.median(found.ratios)) > self.noise:
-            raise NotRecorded(f"the input's range (key input of {tags.OVERVIEW})")
+            raise NotRecorded("the input's range")
         value = float(found.ratios[0])
         most = max(value, float(np.median(found.ratios)))
         if self.low < most and value < self.high:

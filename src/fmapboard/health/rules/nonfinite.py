@@ -11,7 +11,14 @@ from fmapboard.health import effects
 from fmapboard.health.evidence import Evidence
 from fmapboard.health.finding import Finding
 from fmapboard.health.layer_findings import first_nonfinite, further
-from fmapboard.health.nonfinite_causes import FirstSeen, cause, not_finite, own_weights, recorded
+from fmapboard.health.nonfinite_causes import (
+    FirstSeen,
+    cause,
+    is_input_lost,
+    not_finite,
+    own_weights,
+    recorded,
+)
 from fmapboard.health.rule import Rule
 
 
@@ -53,7 +60,11 @@ class NonfiniteCheck(Rule):
         own, rest = own_weights(first_seen), further(found.more)
         if own:
             meaning += recorded(evidence, first_seen)
-        whose = f", whose {not_finite(own)}" if own else ""
+        whose = ""
+        if own:
+            whose = f", whose {not_finite(own)}"
+        elif is_input_lost(first_seen):
+            whose = ", whose input, that of the network, is not finite"
         yield Finding(
             class_="warning",
             message=f"{found.message.removesuffix(rest)}{whose}{rest}",

@@ -13,7 +13,7 @@ from fmapboard.health.finding import Finding
 from fmapboard.health.progress import merged
 from fmapboard.health.run import Report, report_of, run_checks
 from fmapboard.health.table import HealthTable
-from fmapboard.health.verdict import State, judge
+from fmapboard.health.verdict import LOOK, Remark, State, judge
 from fmapboard.health.verdict import Verdict as Judged
 from fmapboard.plugin.answers import Answer
 from fmapboard.plugin.overview_series import (
@@ -74,7 +74,7 @@ class Verdict:
         state: ``fault``, ``suspicion``, ``does not learn``, ``not known`` or ``learns``.
         text: the cause, and what an experiment has shown of it or, if there is none, whether it
             learns; names are between backticks.
-        rest: the other lines of ``fmapboard why``.
+        rest: the other lines of ``fmapboard why``, but for that to look at the tab.
         name: name of the model; "" for none.
         label: the layer call; "" if it is not about a layer.
         key: of the layer; None if it has no pictures.
@@ -84,7 +84,7 @@ class Verdict:
 
     state: State
     text: str
-    rest: list[str]
+    rest: list[Remark]
     name: str = ""
     label: str = ""
     key: str | None = None
@@ -222,7 +222,8 @@ def _text(judged: Judged) -> str:
 
 
 def _verdict(judged: Judged, lines: Sequence[Line]) -> Verdict:
-    verdict = Verdict(judged.state, _text(judged), judged.rest)
+    rest = [remark for remark in judged.rest if remark.text != LOOK]
+    verdict = Verdict(judged.state, _text(judged), rest)
     if judged.cause is None:
         return verdict
     first = lines[0]  # that of the root cause

@@ -195,9 +195,8 @@ def test_the_line_of_a_run_is_its_cause_or_that_there_is_none(
         "state": "fault", "text": "a fault", "name": "", "label": "",
         "shown_at": first["shown_at"], "since": 1,
     }  # fmt: skip
-    assert [one.split(": ")[:2] for one in rest if one.startswith("found")] == [
-        ["found besides", "copied_channels"], ["found besides", "mine"],
-    ]  # fmt: skip
+    besides = [remark["text"] for remark in rest if remark["label"] == "found besides"]
+    assert [text.split(": ")[0] for text in besides] == ["copied_channels", "mine"]
 
     torch.manual_seed(0)
     model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Conv2d(8, 4, 3))
@@ -215,7 +214,7 @@ def test_the_line_of_a_run_is_its_cause_or_that_there_is_none(
     well = [tab.ask("data/findings", run="well")["line"] for _ in range(2)]
     assert well[0] == well[1]
     assert well[0]["state"] == "not known"
-    assert well[0]["text"].startswith("Nothing found in 2 layers × 3 steps; whether it learns ")
+    assert well[0]["text"].startswith("nothing found in 2 layers × 3 steps; whether it learns ")
     assert read == []  # what was stored is not judged again
 
 

@@ -247,7 +247,9 @@ export function worstNow({ cells, steps, ...of }, kinds) {
   if (worst < SEVERE || told.includes(KINDS[worst] ?? "") || !found.length) return "";
   const names = found.slice(0, MOST_NAMES).map((layer) => `\`${callName(layer)}\``);
   const more = found.length > MOST_NAMES ? ` and ${found.length - MOST_NAMES} more` : "";
-  return `At the newest step ${inWordsOf(STATES[worst].word)}: ${names.join(", ")}${more}`;
+  const word = inWordsOf(STATES[worst].word);
+  const start = word[0].toUpperCase() + word.slice(1);
+  return `${start} at the newest step: ${names.join(", ")}${more}`;
 }
 
 // Describes a cell of the map of layers × steps in words.

@@ -6,6 +6,7 @@ import type {
   LayerDifference,
   Line,
   NumbersAnswer,
+  Remark,
   Verdict,
 } from "../server/routes.js";
 import type {
@@ -186,7 +187,7 @@ export type RunVerdict = Pick<Line, "name" | "label" | "key" | "shown_at"> & {
   run: string;
   state: RunState;
   text: string;
-  rest: string[];
+  rest: Remark[];
   since: number | null;
 };
 

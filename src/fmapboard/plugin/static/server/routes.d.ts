@@ -404,8 +404,8 @@ export interface Verdict {
   state: "fault" | "suspicion" | "does not learn" | "not known" | "learns";
   /** the cause, and what an experiment has shown of it or, if there is none, whether it learns; names are between backticks. */
   text: string;
-  /** the other lines of `fmapboard why`. */
-  rest: string[];
+  /** the other lines of `fmapboard why`, but for that to look at the tab. */
+  rest: Remark[];
   /** name of the model; "" for none. */
   name: string;
   /** the layer call; "" if it is not about a layer. */
@@ -529,6 +529,14 @@ export interface PatchesSeries {
   key: string;
   steps: number[];
   wall_times: number[];
+}
+
+/** A line of the text about a run: "evidence: loss 2.3 at step 0, 0.41 at step 90". */
+export interface Remark {
+  /** what kind of line it is. */
+  label: string;
+  /** the rest, a sentence without a full stop. */
+  text: string;
 }
 
 /** The score that is explained, such as that of `class 3`; `value` is null if not finite. */

@@ -281,7 +281,12 @@ export function Verdicts({ app, model, front }) {
           shown?.rest?.length
             ? html`<details class="why">
                 <summary>Evidence, next step</summary>
-                <ul>${shown.rest.map((each) => html`<li>${sentence(each)}</li>`)}</ul>
+                <dl class="terms">
+                  ${shown.rest.map(({ label, text }, i) => {
+                    const isFirst = i === 0 || shown.rest[i - 1].label !== label;
+                    return html`${isFirst && html`<dt>${label}</dt>`}<dd>${sentence(text)}</dd>`;
+                  })}
+                </dl>
               </details>`
             : null
         }
