@@ -316,7 +316,7 @@ def _of_outputs(seen: Seen) -> list[str]:
             texts.append(f"loss{of_loss} {_step_values(output.loss)}{_as_given(output)}")
         if output.accuracy:
             shares = [f"{percent(share)} at step {step}" for step, share in output.accuracy]
-            texts.append(f"accuracy{of_name} {', '.join(shares)}")
+            texts.append(f"batch accuracy{of_name} {', '.join(shares)}")
         if output.spread and not output.loss:
             texts.append(f"spread of the output{of_name} {_step_values(output.spread)}")
     return ["; ".join(texts)] if texts else []
@@ -337,7 +337,7 @@ def _fallen(seen: Seen) -> str:
     (first, start), (last, end) = output.loss[0], output.loss[-1]
     text = f"{_loss(output)} fell from {start:.3g} at step {first} to {end:.3g} at step {last}"
     if output.accuracy:
-        text += f" (accuracy {percent(output.accuracy[-1][1])})"
+        text += f" (batch accuracy {percent(output.accuracy[-1][1])})"
     return text
 
 

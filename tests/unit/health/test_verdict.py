@@ -48,7 +48,7 @@ def test_a_loss_that_fell_is_the_first_line_of_a_run_that_learns() -> None:
     learning = verdict(**SIZE, outputs=(known,))
     assert (learning.state, learning.learns) == ("learns", True)
     assert learning.line == (
-        "the loss fell from 2.3 at step 0 to 0.41 at step 90 (accuracy 87 %); "
+        "the loss fell from 2.3 at step 0 to 0.41 at step 90 (batch accuracy 87 %); "
         "nothing found in 9 layers × 10 steps"
     )
 
@@ -394,14 +394,12 @@ def test_a_loss_that_the_network_returns_is_named_as_one() -> None:
     assert (own.is_loss, rows.is_loss) == (True, False)
     both = verdict(**SIZE, outputs=(own, replace(rows, name="logits", accuracy=((0, 0.12),))))
     assert both.line.startswith("the loss that the network returns fell from 2.3 at step 0")
-    expected = "accuracy of `logits` 12 % at step 0; loss 2.3 at step 0, 1.3 at step 70"
+    expected = "batch accuracy of `logits` 12 % at step 0; loss 2.3 at step 0, 1.3 at step 70"
     assert both.figures[0] == expected
 
 
 def test_the_loss_of_a_discriminator_is_known_to_need_not_fall() -> None:
-    one_label = OutputFacts(
-        "", (8, 1), rows=8, kind="BCE with logits", loss=0.6, labels=((1, 8),)
-    )
+    one_label = OutputFacts("", (8, 1), rows=8, kind="BCE with logits", loss=0.6, labels=((1, 8),))
     (critic,) = outputs_at(*[one_label] * 8).outputs
     (rows,) = losses(*FALLS).outputs
     assert (critic.may_stay, critic.learns, rows.may_stay) == (True, None, False)

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from fmapboard.health import effects, thresholds
 from fmapboard.health.evidence import Evidence
 from fmapboard.health.finding import Finding, whole_percent
@@ -83,8 +85,11 @@ class DeadCheck(Rule):
         if table.is_of_images:
             word = "off"
             healthy = ""
+        share = whole_percent(layer.share)
+        least = whole_percent(_least_share(table, layer.spell))
+        of_them = "" if least == share else f", {least} or more of them"
         return Finding(
-            message=f"{whole_percent(layer.share)} of {count}{row.facts.unit}s {word} in {where} "
+            message=f"{share} of {count}{row.facts.unit}s {word} in {where}{of_them} "
             f"{table.since_text(since)}{besides}",
             since_step=since,
             layer=row.facts.label,
@@ -94,6 +99,12 @@ class DeadCheck(Rule):
             advice=advice,
             picture=evidence.record.picture(row),
         )
+
+
+def _least_share(table: HealthTable, spell: Spell) -> float:
+    """The smallest share of the layer's channels since the spell began, 0 to 1."""
+    is_in_it = np.array([step >= spell.since for step in table.steps])
+    return float(np.nanmin(table.columns["dead"][is_in_it, spell.row]))
 
 
 def _explanation(table: HealthTable, spell: Spell) -> tuple[str, str]:

@@ -169,6 +169,11 @@ def test_dead_channels_are_told_since_there_were_so_many() -> None:
     (found,) = DeadCheck()(record(columns={"dead": dead, "dead_lasting": dead}))
     assert found.since_step == 40
     assert found.message == "80 % of 64 channels dead in `conv2` (after `relu2`) since step 40"
+    dead[2][-1] = 1.0  # more than at first
+    (grown,) = DeadCheck()(record(columns={"dead": dead, "dead_lasting": dead}))
+    assert grown.message == (
+        "100 % of 64 channels dead in `conv2` (after `relu2`), 80 % or more of them since step 40"
+    )
 
 
 def test_a_dead_layer_behind_a_second_call_is_named_as_in_the_tab() -> None:
