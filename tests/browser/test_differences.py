@@ -42,7 +42,10 @@ def test_a_run_of_differences_opens_at_the_first_layer_that_differs_in_a_signed_
         "First difference: 1; none in 1 drawn layer before it"
     )
     assert first.see(".sheet-steps span").all_inner_texts() == ["batch 0"]
-    assert first.see(".states li").all_inner_texts() == ["empty: identical"]
+    assert first.see(".states li").all_inner_texts() == [
+        "red: larger in b, blue: larger in a",
+        "empty: identical",
+    ]
     assert first.see(".sheet-page:visible > canvas").last.evaluate(MIDDLE_OF_FIRST) > 240
     first.see(".verdict .go").click()
     first.wait("document.documentElement.dataset.layer === 'fmapboard/1'")

@@ -53,7 +53,7 @@ test("layers of different models feed only their own", () => {
 test("one thing has no plural", () => {
   assert.deepEqual(
     [0, 1, 2, 12000].map((n) => counted(n, "step")),
-    ["0 steps", "1 step", "2 steps", "12\u2009000 steps"],
+    ["0 steps", "1 step", "2 steps", "12,000 steps"],
   );
 });
 

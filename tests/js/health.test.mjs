@@ -18,6 +18,7 @@ import {
   CODE,
   HATCHES,
   faultsOf,
+  severeText,
   faultsOfLayer,
   tableOf,
   worstNow,
@@ -164,6 +165,15 @@ test("a brightness says whether it is known of all cells", () => {
   const unknown = health([[CODE.FINE, CODE.FINE]]);
   unknown.cells.levels = Uint8Array.of(UNKNOWN_LEVEL, UNKNOWN_LEVEL);
   assert.equal(tableOf(unknown).shading.hasGaps, true);
+});
+
+test("the worst state of a layer has the largest share of its channels", () => {
+  const { FINE, DEAD, MOSTLY_DEAD, LARGE } = CODE;
+  const codes = [[MOSTLY_DEAD, FINE], [DEAD, DEAD], [MOSTLY_DEAD, LARGE]]; // prettier-ignore
+  const of = health(codes, { dead: [[0.7, 0], [0.9, 0.2], [0.75, 1]] }); // prettier-ignore
+  assert.deepEqual([severeText(of, 0), severeText(of, 1)], ["75 % dead", "large"]);
+  assert.equal(severeText(health(codes), 0), "mostly dead"); // numbers that are not sent
+  assert.equal(severeText(health([[DEAD, FINE]]), 0), "");
 });
 
 test("a state whose check is off is not named, and hides no other one", () => {

@@ -4,6 +4,7 @@ import { test } from "node:test";
 import {
   RUN_STATES,
   apart,
+  firstRun,
   noteVerdict,
   rowsOf,
   summary,
@@ -92,4 +93,10 @@ test("runs that diff wrote are apart from trainings, unless something was found 
   assert.deepEqual(states(apart(learns, all)), [...three, "learns", "learns"]);
   assert.deepEqual(states(apart([{ run: "diff/a", state: "fault" }], all)), ["fault"]);
   assert.deepEqual(rowsOf(apart(learns, all)).length, 2);
+});
+
+test("a training is shown first, and a difference where there is none", () => {
+  assert.equal(firstRun(["diff/a", "diff/b", "diff/difference", "train"]), "train");
+  assert.equal(firstRun(["diff/a", "diff/b", "diff/difference"]), "diff/difference");
+  assert.equal(firstRun(["b", "c"]), "b");
 });

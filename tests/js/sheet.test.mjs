@@ -7,6 +7,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { pageOf } from "../../src/fmapboard/plugin/static/server/health.js";
+import { CODE } from "../../src/fmapboard/plugin/static/model/health_states.js";
+import { frameOfCode } from "../../src/fmapboard/plugin/static/view/sheet.js";
 import { MARK } from "../../src/fmapboard/plugin/static/server/palettes.js";
 import {
   SHEET_GAP as GAP,
@@ -21,7 +23,7 @@ import {
   onlyValue,
   rangeText,
   rowRanges,
-  withRange,
+  valueRange,
 } from "../../src/fmapboard/plugin/static/picture/sheet_tiles.js";
 
 const range = (/** @type {number} */ n) => Array.from({ length: n }, (_, i) => i * 10);
@@ -89,19 +91,21 @@ function rowOf(ends) {
   return pageOf([row], pixels, { height: sides, width: sides, lo, hi }, 4, ends.length);
 }
 
-test("the first and the last picture of a row have their range below, and where it jumps", () => {
-  const calm = rowOf([[NaN, NaN], [0, 1], [0, 2], [-3, 1], [0, 2]]); // prettier-ignore
-  assert.deepEqual([...withRange(calm, 0)], [1, 4]);
-  const jump = rowOf([[0, 1], [-110, -87], [-110, -80], [0, 1], [0, 1]]); // prettier-ignore
-  assert.deepEqual([...withRange(jump, 0)].sort(), [0, 1, 3, 4]);
-});
-
 test("a map of one value is its number", () => {
   const page = rowOf([[0, 1], [0.5, 0.5]]); // prettier-ignore
   assert.deepEqual([onlyValue(page, 0), onlyValue(page, 1)], [NaN, 0.5]);
   const bad = rowOf([[0, 0]]); // prettier-ignore
   bad.pixels.fill(MARK.NAN);
-  assert.deepEqual([onlyValue(bad, 0), [...withRange(bad, 0)]], [NaN, []]);
+  assert.equal(onlyValue(bad, 0), NaN);
+});
+
+test("the range of a map with 0 in the middle of its scale is that of its values", () => {
+  const page = rowOf([[-2.49, 2.49], [-1, 2]]); // prettier-ignore
+  page.pixels.set([124, 149, 251], 0);
+  page.pixels.fill(134, 3, 16);
+  const [least, most] = valueRange(page, 0);
+  assert.deepEqual([least.toFixed(2), most.toFixed(2)], ["-0.01", "0.49"]);
+  assert.deepEqual(valueRange(page, 1), [-1, 2]);
 });
 
 test("a range is as exact as it takes to tell its ends apart", () => {
@@ -140,6 +144,13 @@ test("cells that do not touch, and those at the ends of a line, have outlines of
   assert.equal(outlines(["d", "d"])[0].sides.length, 6);
   assert.equal(outlines(["d", "d"], 8)[0].sides.length, 8);
   assert.equal(outlines(["..d", "d.."])[0].sides.length, 8);
+});
+
+test("a picture is framed for what half of the channels have, not for what a few have", () => {
+  const { FINE, UNCHANGED, DEAD, MOSTLY_DEAD, LARGE, NONFINITE } = CODE;
+  assert.deepEqual([FINE, UNCHANGED, DEAD].map(frameOfCode), [null, null, null]);
+  const severe = [MOSTLY_DEAD, LARGE, NONFINITE].map(frameOfCode);
+  assert.deepEqual(severe, ["dead", "large", "nonfinite"]);
 });
 
 test("each state has a line of its own, so that outlines differ without colour", () => {

@@ -9,14 +9,14 @@ import { kindOf, labelOf, wordOf } from "../../src/fmapboard/plugin/static/model
 test("a step is called what it shows", () => {
   assert.equal(wordOf({ 3: "image 3 (a.jpg)" }, 3), "image 3 (a.jpg)");
   assert.equal(wordOf({ 3: "image 3 (a.jpg)" }, 4), "step 4");
-  assert.equal(wordOf(undefined, 12345), "step 12\u2009345");
+  assert.equal(wordOf(undefined, 12345), "step 12,345");
 });
 
 test("a narrow column has the number of its step, and the name of its file", () => {
   assert.deepEqual(labelOf({ 3: "image 3 (a (1).jpg)" }, 3), ["3", "a (1).jpg"]);
   assert.deepEqual(labelOf({ 20: "step 20 (b.pt)" }, 20), ["20", "b.pt"]);
   assert.deepEqual(labelOf({ 3: "image 3" }, 3), ["3", ""]);
-  assert.deepEqual(labelOf(undefined, 12345), ["12\u2009345", ""]);
+  assert.deepEqual(labelOf(undefined, 12345), ["12,345", ""]);
 });
 
 test("columns are images only if each step is another one", () => {

@@ -18,22 +18,31 @@ import { keptFrom } from "../server/steps.js";
 /** Runs whose findings are listed at once, at most. */
 export const MOST_RUNS = 100;
 /**
- * Runs whose findings are listed without being chosen, at most: the newest, and the current one.
+ * Runs whose findings are listed without being chosen, at most: the current one, those that are
+ * known to have findings, the worst first, and then the newest.
  */
 export const FEW_RUNS = 8;
+/** @type {readonly string[]} */
+const WITH_FINDINGS = ["fault", "suspicion"];
+/** @type {ReadonlyMap<string, RunVerdict>} */
+const NO_VERDICTS = new Map();
 
 /**
  * The chosen runs that exist, in the order of the list of runs; if there is none, `FEW_RUNS` runs.
  * @param {Pick<State, "run"|"chosen">} state
  * @param {readonly Pick<RunEntry, "run"|"started">[]} runs
  */
-export function chosenRuns({ run, chosen }, runs) {
+export function chosenRuns({ run, chosen }, runs, verdicts = NO_VERDICTS) {
   const found = runs.map((each) => each.run).filter((each) => chosen.includes(each));
   if (found.length) return found.slice(0, MOST_RUNS);
-  const newest = runs
+  const rank = (/** @type {string} */ name) => {
+    const at = WITH_FINDINGS.indexOf(verdicts.get(name)?.state ?? "learns");
+    return at < 0 ? WITH_FINDINGS.length : at;
+  };
+  const others = runs
     .filter((each) => each.run !== run)
-    .sort((a, b) => (b.started ?? 0) - (a.started ?? 0));
-  const few = new Set([run, ...newest.slice(0, FEW_RUNS - 1).map((each) => each.run)]);
+    .sort((a, b) => rank(a.run) - rank(b.run) || (b.started ?? 0) - (a.started ?? 0));
+  const few = new Set([run, ...others.slice(0, FEW_RUNS - 1).map((each) => each.run)]);
   return runs.map((each) => each.run).filter((each) => few.has(each));
 }
 
@@ -189,7 +198,7 @@ export const LINES = 6;
  */
 export function front(source, { source: asked, sheet, all, isOpen, verdicts }, state, runs) {
   const { table, own } = answersOf(source, asked, state.run);
-  const chosen = chosenRuns(state, runs);
+  const chosen = chosenRuns(state, runs, verdicts);
   const ready = Boolean((table.value ?? table.error) && (own.value ?? own.error));
   const answers = chosen.map((run) => {
     // The run that is looked at does not wait for the others.

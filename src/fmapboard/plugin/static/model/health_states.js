@@ -13,7 +13,7 @@ import {
 } from "./words.js";
 import { once } from "../server/cache.js";
 import { numbersAt } from "../server/health.js";
-import { packed } from "../server/palettes.js";
+import { mixed, packed } from "../server/palettes.js";
 
 /** @import {Cache} from "../server/cache.js" */
 /** @import {FaultName, Health, HealthLayer, NamedArrays, Pass, Rgb} from "../server/server.js" */
@@ -54,8 +54,6 @@ const ENDS = Object.freeze({
   ],
 });
 
-const INK = Object.freeze({ light: packed([24, 8, 24]), dark: packed([255, 255, 255]) });
-
 /**
  * @param {Theme} theme @param {number} code @param {number} level 0 to `LEVELS` - 1
  * @returns {Rgb}
@@ -67,16 +65,27 @@ export function shadeOf(theme, code, level) {
   return [mix(0), mix(1), mix(2)];
 }
 
-/** Packed colours of all states, [codes * LEVELS], and of the hatching. @param {Theme} theme */
+/** How far lines of the hatching are from the colour that they are on to black or white. */
+const INK = Object.freeze({ light: 0.4, dark: 0.45 });
+
+/**
+ * Packed colours of all states, [codes * LEVELS], and of the lines of their hatching.
+ * @param {Theme} theme
+ */
 export function coloursOf(theme) {
   const states = ENDS[theme].length;
   const table = new Uint32Array(states * LEVELS);
+  const lines = new Uint32Array(states * LEVELS);
+  /** @type {Rgb} */
+  const ink = theme === "light" ? [24, 8, 24] : [255, 255, 255];
   for (let code = 0; code < states; code += 1) {
     for (let level = 0; level < LEVELS; level += 1) {
-      table[code * LEVELS + level] = packed(shadeOf(theme, code, level));
+      const shade = shadeOf(theme, code, level);
+      table[code * LEVELS + level] = packed(shade);
+      lines[code * LEVELS + level] = mixed(shade, ink, INK[theme]);
     }
   }
-  return { table, ink: INK[theme] };
+  return { table, lines };
 }
 
 /**
@@ -137,8 +146,11 @@ export const STATES = Object.freeze([
   { word: "not recorded", what: "no number of the layer is known at this step" },
   { word: "fine", what: "none of the other states" },
   { word: "unchanged", what: "no weight has changed since the logged step before" },
-  { word: "constant", what: "10 % of the channels or more hold one single value" },
-  { word: "dead", what: "10 % of the channels or more are 0 everywhere after the activation" },
+  { word: "partly constant", what: "10 % of the channels or more hold one single value" },
+  {
+    word: "partly dead",
+    what: "10 % of the channels or more are 0 everywhere after the activation",
+  },
   { word: "mostly constant", what: "half of the channels or more hold one single value" },
   {
     word: "mostly dead",
@@ -173,6 +185,23 @@ export const tableOf = once((/** @type {Health} */ of) => {
   const present = new Set(Object.values(CODE).filter((code) => counts[code] > 0));
   return { worst, present, shading: shadingOf(of) };
 });
+
+/**
+ * The worst state of a layer in words, with the largest share of its channels that were in it; ""
+ * if it is not severe. @param {Health} of @param {number} row
+ */
+export function severeText(of, row) {
+  const worst = tableOf(of).worst[row];
+  if (worst < SEVERE) return "";
+  const kind = KINDS[worst] ?? "";
+  const shares = kind === "dead" ? of.arrays["dead"]?.values : undefined;
+  if (!shares) return inWordsOf(STATES[worst].word);
+  const count = of.layers.length;
+  const own = of.steps.map((_, at) =>
+    of.cells.codes[at * count + row] === worst ? shares[at * count + row] : 0,
+  );
+  return inWordsOf(`${percent(Math.max(...own))} ${kind}`);
+}
 
 /** The steps with a fault, ascending, and the layers that have the most severe kind of each. */
 export const faultsOf = once((/** @type {Health} */ of) => {

@@ -4,7 +4,7 @@
 import { attributionOf, hasNoAttribution } from "./attribution_rows.js";
 import { goneText, rank, replaced } from "./compare.js";
 import { firstDifferent, tableFor } from "./front.js";
-import { isOfDifferences } from "./run_states.js";
+import { firstRun, isOfDifferences } from "./run_states.js";
 import { inPalette } from "./palette_choice.js";
 import { patchesOf } from "./patches.js";
 import { inputOf, inputSeries, sidesOf } from "./sides.js";
@@ -96,7 +96,7 @@ export function corrected(app) {
   const listed = source.runs();
   const runs = listed.value?.runs ?? [];
   if (runs.length && !runs.some(({ run }) => run === state.run) && !listed.loading) {
-    const { run } = runs.find((each) => isOfDifferences(each.run)) ?? runs[0];
+    const run = firstRun(runs.map((each) => each.run));
     gone = replaced(gone, "run", state.run, run);
     state.run = run;
   }

@@ -98,6 +98,16 @@ export function apart(verdicts, runs) {
   );
 }
 
+/**
+ * The run that is shown first: one of a training, else that of the difference of two models.
+ * @param {readonly string[]} runs at least one
+ */
+export function firstRun(runs) {
+  const folders = new Set(runs.filter(isOfDifferences).map(folderOf));
+  const training = runs.find((run) => !folders.has(folderOf(run)));
+  return training ?? runs.find(isOfDifferences) ?? runs[0];
+}
+
 /** @param {string} run */
 const folderOf = (run) => run.slice(0, run.lastIndexOf("/") + 1);
 

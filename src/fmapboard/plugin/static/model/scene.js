@@ -221,7 +221,9 @@ export function loudest({ kind, ...of }) {
     return { kind, word, brief: word, colour: css(MARK_COLOURS[mark]) };
   }
   const brief = { large: "large", dead: deadWord(), constant: "const" }[kind];
-  const word = kind === "dead" && of.after ? `${brief} after ${of.after}` : brief;
+  const after = of.after ? ` after ${of.after}` : "";
+  const also = kind === "large" && of.dead ? `, ${deadWord()}${after}` : "";
+  const word = kind === "dead" ? brief + after : brief + also;
   const mark = kind === "dead" ? MARK.DEAD : MARK.CONSTANT;
   const colour = kind === "large" ? FAULT_COLOURS.large : css(MARK_COLOURS[mark]);
   return { kind, word, brief, colour };

@@ -42,11 +42,11 @@ export function tileText({ unit }, number = "") {
   return number === "" ? name : `${name} ${number}`;
 }
 
-/** An integer with thin spaces between groups of three digits. @param {number} value */
+/** An integer with commas between groups of three digits. @param {number} value */
 export function whole(value) {
   return String(value)
     .replace("-", MINUS)
-    .replace(/\B(?=(\d{3})+$)/g, "\u2009");
+    .replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
 /** A number of things: "1 step", "2 steps". @param {number} n @param {string} word singular */

@@ -273,7 +273,7 @@ function gutter(context, film, of, up, look) {
       );
     }
     if (!of.kernelHeight) return;
-    const y = top + Math.max(of.kernelTop, of.tileHeight ? FILM_CAPTION + 64 : FILM_CAPTION);
+    const y = top + of.kernelTop;
     write("kernel, if changed", y, true);
     const isRgb = kernelPalette(film) === "rgb";
     if (!isRgb) bar("signed", y + 19);

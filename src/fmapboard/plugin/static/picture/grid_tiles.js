@@ -105,8 +105,8 @@ function tilesOf(context, scene, of, cell, where, look, point) {
     const [away, width] = [p ? 4 : 0, scene.parts.length === 1 ? widthOf(of) : of.tileWidth];
     const below = { left: box.left + away, top: box.top + box.height + BELOW, width: width - away };
     const isRanged = !isSaid && !fault && width >= RANGE_FROM;
-    const range = isRanged ? rangeText(scene, part, channel) : "";
-    const said = caption(context, below, names, fault, range, look);
+    const ranges = isRanged ? [2, 1].map((digits) => rangeText(scene, part, channel, digits)) : [];
+    const said = caption(context, below, names, fault, ranges, look);
     const texts = [...(tile.texts ?? []), ...said.texts];
     const image = (!part.isDifference && look.over?.images[part.column]) || null;
     const over = image ? { image, alpha: look.over?.alpha ?? 0, isSmooth: true } : {};
@@ -294,23 +294,22 @@ function numbers(context, scene, of, cells, where, look) {
   context.textBaseline = "middle";
   const every = Math.ceil(LINE / of.cellHeight);
   let shown = -Infinity; // y of the last number written
+  const chosen = where.selected == null ? -1 : scene.order.indexOf(where.selected);
+  const isHidden = (/** @type {number} */ top) =>
+    cells.includes(chosen) && Math.abs(top - boxOf(chosen).top) < LINE;
   for (const cell of cells) {
     const { top } = boxOf(cell);
     const channel = scene.order[cell];
     const fault = loudest(flags(scene.maps, scene.question.role, channel));
     context.fillStyle = fault?.colour ?? "";
     if (fault) context.fillRect(of.left - FAULT - 3, top, FAULT, of.cellHeight);
-    if (cell % every === 0 && top - shown >= LINE) {
+    if (cell % every === 0 && top - shown >= LINE && !isHidden(top)) {
       number(cell, look.muted);
       shown = top;
     }
     if (channel === where.hovered) outline(context, boxOf(cell), look.muted, 1, 0);
   }
-  const chosen = where.selected == null ? -1 : scene.order.indexOf(where.selected);
   if (!cells.includes(chosen)) return;
-  const { top, height } = boxOf(chosen);
-  context.fillStyle = look.background;
-  context.fillRect(0, top + height / 2 - LINE / 2 - 1, of.left - FAULT - 4, LINE + 2);
   number(chosen, look.accent);
   outline(context, boxOf(chosen), look.accent, 2, 0);
 }

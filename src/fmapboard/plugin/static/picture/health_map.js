@@ -5,11 +5,13 @@ import * as states from "../model/health_states.js";
 import { stepText } from "../model/words.js";
 import { packed, rgbOf } from "../server/palettes.js";
 import { cutStart } from "./canvas.js";
-import { LINE, paint } from "./painter.js";
+import { paint } from "./painter.js";
 
 /** @import {Hatch} from "../model/model.js" */
 /** @import {Binned, Box, MapLayout, MapLook, Names, Text, Tile, Where} from "./picture.js" */
 
+/** Height of a name, CSS px. */
+const LINE = 13;
 const LEFT_MIN = 60;
 const LEFT_MAX = 260;
 const LEFT_SHARE = 0.3;
@@ -109,7 +111,7 @@ const GAP_FROM = 7;
  * @param {number} gap between cells, device px
  */
 export function fillCells(out, width, height, { rows, columns }, cells, look, gap) {
-  const { table, ink } = states.coloursOf(look.theme);
+  const { table, lines } = states.coloursOf(look.theme);
   const unit = Math.max(1, Math.round(look.ratio));
   /** @param {number} i @param {number} count @param {number} whole */
   const edge = (i, count, whole) => Math.round((i * whole) / count);
@@ -122,8 +124,8 @@ export function fillCells(out, width, height, { rows, columns }, cells, look, ga
         const code = cells.codes[cell];
         if (!code) continue;
         const level = cells.levels[cell];
-        const colour =
-          table[code * states.LEVELS + (level < states.LEVELS ? level : states.LEVELS / 2)];
+        const shade = code * states.LEVELS + (level < states.LEVELS ? level : states.LEVELS / 2);
+        const colour = table[shade];
         const hatch = states.HATCHES[code];
         const from = edge(column, columns, width);
         const to = Math.max(from + 1, edge(column + 1, columns, width) - gap);
@@ -135,7 +137,7 @@ export function fillCells(out, width, height, { rows, columns }, cells, look, ga
         else {
           for (let x = from; x < to; x += 1) {
             const u = Math.floor(x / unit);
-            out[line + x] = hatch?.(u, v) || dots?.(u, v) ? ink : colour;
+            out[line + x] = hatch?.(u, v) || dots?.(u, v) ? lines[shade] : colour;
           }
         }
       }

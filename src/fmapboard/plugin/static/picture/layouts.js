@@ -74,7 +74,7 @@ export function layout(request) {
  */
 function filled(request, of) {
   const [{ available, ratio, mapWidth }, { columns, parts, factor }] = [request, of];
-  if (factor < 2 || columns < 2 || of.lines < 2) return of;
+  if (columns < 2 || of.lines < 2) return of;
   const cell = (available - 2 * MARGIN + gapOf(parts)) / columns - gapOf(parts);
   const wide = (cell - (parts - 1) * BETWEEN) / parts;
   const fitting = Math.floor(wide * ratio) / mapWidth;
@@ -257,8 +257,9 @@ export const FILM_CAPTION = 21;
 const FILM_MARGIN = 8;
 /** Steps that should be in view at once, as far as frames of the smallest size allow it. */
 const COLUMNS_SEEN = 8;
+const SEQUENCES_SEEN = 2;
 /** Heights of the labels left of a map, and left of a kernel. */
-const MAP_LABELS = 82;
+const MAP_LABELS = 85;
 const KERNEL_LABELS = 56;
 /** Sides of frames, CSS px. */
 const SIDES = Object.freeze(Array.from({ length: 55 }, (_, i) => 480 - 8 * i));
@@ -292,10 +293,9 @@ export function filmLayout(request) {
   const isWhole = (/** @type {FilmLayout} */ of) => of.height <= request.windowHeight;
   const whole = all.filter((_, i) => SIDES[i] >= LEAST_WHOLE).find(isWhole);
   if (request.wraps && whole) return filling(request, whole);
-  const seen = Math.min(request.count, COLUMNS_SEEN);
+  const seen = Math.min(request.count, request.isSequence ? SEQUENCES_SEEN : COLUMNS_SEEN);
   const fits = (/** @type {FilmLayout} */ of) =>
-    of.bandHeight <= request.windowHeight &&
-    (request.isSequence || of.left + seen * of.cellWidth <= request.windowWidth);
+    of.bandHeight <= request.windowHeight && of.left + seen * of.cellWidth <= request.windowWidth;
   return all.find(fits) ?? all[all.length - 1];
 }
 
@@ -335,8 +335,10 @@ export function film(request, side, { kernel = 0, input = 0 } = {}) {
   const kernelHeight = request.hasKernels
     ? Math.min(columnWidth - GAP, request.hasMaps ? most + kernel : side)
     : 0;
-  const kernelTop = tileHeight + (request.hasMaps ? FILM_CAPTION : 0);
-  const labels = (request.hasMaps ? MAP_LABELS : FILM_CAPTION) + (kernelHeight ? KERNEL_LABELS : 0);
+  const caption = tileHeight + (request.hasMaps ? FILM_CAPTION : 0);
+  const ofMaps = request.hasMaps ? MAP_LABELS : FILM_CAPTION;
+  const kernelTop = kernelHeight ? Math.max(caption, ofMaps) : caption;
+  const labels = ofMaps + (kernelHeight ? KERNEL_LABELS : 0);
   const pictures = kernelTop + (kernelHeight ? kernelHeight + FILM_CAPTION : 0) + FILM_MARGIN;
   const rowHeight = Math.max(pictures, labels);
   const places = Math.floor((request.windowWidth - FILM_GUTTER - FILM_MARGIN) / columnWidth);

@@ -85,13 +85,13 @@ export function label(
 
 /**
  * What is below a tile: texts as far as there is space, and then its fault, or its range at the
- * right. @param {CanvasRenderingContext2D} context
+ * right, the first one that fits. @param {CanvasRenderingContext2D} context
  * @param {{left: number, top: number, width: number}} place
  * @param {{text: string, colour: string, isNeeded?: boolean}[]} names
  * @param {StateMark|null} fault
- * @param {string} range @param {Look} look
+ * @param {string[]} ranges @param {Look} look
  */
-export function caption(context, { left, top, width }, names, fault, range, look) {
+export function caption(context, { left, top, width }, names, fault, ranges, look) {
   const widthIn = (/** @type {string} */ text) => context.measureText(text).width;
   /** @type {Text[]} */
   const texts = [];
@@ -104,7 +104,8 @@ export function caption(context, { left, top, width }, names, fault, range, look
   }
   if (fault)
     return badge(context, fault, { left: left + used, top, width: width - used }, look, texts);
-  if (range && widthIn(range) <= width - used) {
+  const range = ranges.find((each) => widthIn(each) <= width - used);
+  if (range) {
     texts.push({ text: range, x: left + width, y: top, colour: look.muted, align: "right" });
   }
   return { texts, marks: [] };

@@ -42,6 +42,20 @@ export function onlyValue(page, i) {
   return isValue && (lo[i] === hi[i] || height[i] * width[i] === 1) ? lo[i] : NaN;
 }
 
+/**
+ * The least and the largest value of a map: the ends of its scale, unless that has 0 in the middle.
+ * @param {SheetPage} page @param {number} i @returns {[number, number]}
+ */
+export function valueRange({ pixels, height, width, starts, lo, hi }, i) {
+  const [low, high] = [lo[i], hi[i]];
+  const levels = pixels
+    .subarray(starts[i], starts[i] + height[i] * width[i])
+    .filter((level) => level < VALUES);
+  if (low !== -high || !levels.length) return [low, high];
+  const at = (/** @type {number} */ level) => low + ((high - low) * level) / (VALUES - 1);
+  return [at(Math.min(...levels)), at(Math.max(...levels))];
+}
+
 /** A range, as exact as needed to tell its ends apart. @param {number} lo @param {number} hi */
 export function rangeText(lo, hi) {
   const digits = [2, 3, 4, 5].find((count) => short(lo, count) !== short(hi, count)) ?? 6;
@@ -65,30 +79,6 @@ export function rowRanges({ rows, steps, lo, hi }, stateOf) {
 
 /** @type {ReadonlySet<string>} */
 const FAR_OFF = new Set(["nonfinite", "large"]);
-
-/** Factor between the ranges of neighbours from which both are written. */
-const JUMP = 4;
-
-/**
- * Which cells of a row have their range below them: the first and the last one that is drawn, and
- * where the range jumps. @param {SheetPage} page @param {number} row @returns {Set<number>} columns
- */
-export function withRange(page, row) {
-  const { steps, lo, hi } = page;
-  const size = (/** @type {number} */ column) => {
-    const i = row * steps + column;
-    return Math.max(Math.abs(lo[i]), Math.abs(hi[i]));
-  };
-  const isMap = (/** @type {number} */ i) => !markOf(page, i) && Number.isNaN(onlyValue(page, i));
-  const columns = Array.from({ length: steps }, (_, column) => column);
-  const drawn = columns.filter((column) => isMap(row * steps + column) && size(column) >= 0);
-  const found = new Set([...drawn.slice(0, 1), ...drawn.slice(-1)]);
-  drawn.slice(1).forEach((column, i) => {
-    const [before, now] = [size(drawn[i]), size(column)];
-    if (Math.max(before, now) > JUMP * Math.min(before, now)) found.add(column);
-  });
-  return found;
-}
 
 /**
  * Colours of the palette indices of a map on another scale. @param {Uint32Array} colours
@@ -122,20 +112,18 @@ export function paintPage(context, page, of, stateOf, look, ratio, isPerRow) {
     const end = from + page.height[i] * page.width[i];
     for (let at = from; at < end; at += 1) pixels[at] = own[page.pixels[at]];
   }
-  const ranged = page.rows.map((_, row) => withRange(page, row));
-  const hasRanges = of.cellHeight - of.tileHeight > SHEET_GAP;
+  const hasRanges = !isPerRow && of.cellHeight - of.tileHeight > SHEET_GAP;
   const tiles = Array.from({ length: of.count }, (_, i) => {
     const box = { ...corner(of, i), width: of.tileWidth, height: of.tileHeight };
     const mark = markOf(page, i);
     const value = onlyValue(page, i);
     if (mark || !Number.isNaN(value)) return markTile(box, mark, value, look);
-    const isRanged = hasRanges && ranged[Math.floor(i / of.columns)].has(i % of.columns);
-    const text = rangeText(page.lo[i], page.hi[i]);
+    const text = rangeText(...valueRange(page, i));
     const x = box.left + box.width / 2;
     const y = box.top + box.height + 3;
     const range = { text, x, y, width: box.width - 2, colour: look.muted };
     const texts = [{ ...range, align: /** @type {const} */ ("center") }];
-    return { ...mapOf(page, pixels, i, box, ratio), texts: isRanged ? texts : [] };
+    return { ...mapOf(page, pixels, i, box, ratio), texts: hasRanges ? texts : [] };
   });
   const regions = regionsOf({
     ...{ cells: tiles.map((_, i) => i), columns: of.columns, count: of.count },

@@ -20,6 +20,7 @@ import {
   Button,
   Choice,
   Group,
+  Icon,
   Labelled,
   Segments,
   Toggle,
@@ -282,9 +283,11 @@ function OverviewTools({ app, model, front }) {
   const number = front.chosen.length > 1 ? "" : `: ${count}`;
   const isOpen = app.overview.isOpen && (count > 0 || state.findings === "open");
   return html`
-    <${Button} text=${`Findings${number} ${isOpen ? "▴" : "▾"}`}
-      label="List what was found, with pictures" aria-expanded=${String(isOpen)}
-      press=${() => app.update({ findings: isOpen ? "closed" : "open" })} />
+    <button type="button" title="List what was found, with pictures"
+      aria-expanded=${String(isOpen)}
+      onClick=${() => app.update({ findings: isOpen ? "closed" : "open" })}>
+      <span>Findings${number}</span><${Icon} name="open" />
+    </button>
     <${RunChooser} runs=${runs} chosen=${front.chosen} isChosen=${state.chosen.length > 0}
       choose=${(/** @type {string[]} */ of) => app.overview.choose(of)} />
     ${

@@ -231,8 +231,7 @@ export function HealthMap({ app, health, width, height }) {
     return { names, layout, binned: maps.binned(layout, health.cells.codes, shading.levels) };
   }, when);
   const { left, top, width: wide, height: high, lines: rows, columns } = layout;
-  const severe = (/** @type {number} */ layer) =>
-    worst[layer] >= states.SEVERE ? inWordsOf(states.STATES[worst[layer]].word) : "";
+  const severe = (/** @type {number} */ layer) => states.severeText(health, layer);
   const paint = (/** @type {HTMLCanvasElement} */ canvas) => {
     const where = { top: 0, width, height: top + high + 2, ratio };
     const context = prepare(canvas, width, where.height);

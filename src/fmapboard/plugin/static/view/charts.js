@@ -53,8 +53,11 @@ export function Chart({ app, steps, title, terms, tip, label, paint, children, .
         <span class="value" title=${tip ?? said}>
           ${texts.map(({ text, colour }, i) => [
             i > 0 && " · ",
-            colour && html`<i class="swatch" style=${{ background: colour }} />`,
-            text,
+            colour
+              ? html`<span class="entry">
+                  <i class="swatch" style=${{ background: colour }} />${text}
+                </span>`
+              : text,
           ])}
         </span>
       </h3>

@@ -169,7 +169,7 @@ export function usePopover() {
  *   tooltip, groups with small `folds` become menus first
  */
 export function Group({ label, what, folds, children }) {
-  const { isOpen, around, opener } = usePopover();
+  const { isOpen, leave, around, opener } = usePopover();
   const body = useRef(/** @type {HTMLElement|null} */ (null));
   const id = `group-${label.toLowerCase()}`;
   useLayoutEffect(() => {
@@ -185,7 +185,12 @@ export function Group({ label, what, folds, children }) {
       <button type="button" class="fold" title=${what} aria-controls=${id} ...${opener}>
         <span>${label}</span><${Icon} name="open" />
       </button>
-      <div class="toolgroup-body" id=${id} ref=${body}>${children}</div>
+      <div class="toolgroup-body" id=${id} ref=${body}
+        onClick=${(/** @type {MouseEvent} */ { target, detail }) => {
+          // Whoever chooses with the keyboard stays in the menu.
+          const isChoice = target instanceof Element && target.closest(".segments");
+          if (isOpen && isChoice && detail > 0) leave();
+        }}>${children}</div>
     </div>
   `;
 }

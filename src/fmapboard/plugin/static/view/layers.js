@@ -279,7 +279,7 @@ export function fault(of, follows = true) {
   const alone = (of.channels_constant ?? 0) - (follows ? 0 : (of.channels_dead ?? 0));
   const badges = {
     nonfinite: of.nan ? "NaN" : "Inf",
-    large: "large",
+    large: of.channels_dead ? `large, ${share(of.channels_dead)} ${deadWord()}` : "large",
     dead: `${share(of.channels_dead)} ${deadWord()}`,
     constant: `${share(alone)} const`,
     unchanged: "no change",

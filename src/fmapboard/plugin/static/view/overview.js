@@ -2,7 +2,7 @@
 /** The overview page: how the runs are, and below it the contact sheet or the map of states. */
 
 import { opening, scope, unreadText } from "../model/front.js";
-import { CODE, KINDS, STATES, tableOf, worstNow } from "../model/health_states.js";
+import { CODE, STATES, tableOf, worstNow } from "../model/health_states.js";
 import { NOTHING_FOUND, RUN_STATES, SHARED, apart, rowsOf, summary } from "../model/run_states.js";
 import { MAIN } from "../model/scene.js";
 import { explanation } from "../model/terms.js";
@@ -25,7 +25,7 @@ import { html, useLayoutEffect, useRef, useState } from "../vendor/preact_htm.js
 import { HealthKey, HealthMap } from "./cells.js";
 import { Kept, Painted } from "./hooks.js";
 import { MapTile } from "./point.js";
-import { ContactSheet, isShown } from "./sheet.js";
+import { ContactSheet, frameOfCode, isShown } from "./sheet.js";
 
 /** @import {App} from "../app.js" */
 /** @import {Front, MapsScene, Model, RunState, RunVerdict, State} from "../model/model.js" */
@@ -131,7 +131,7 @@ export function showsPictures(front, state) {
 }
 
 /** Of a frame in the legend, CSS px. */
-const BOX = { left: 4, top: 4, width: 8, height: 8 };
+const BOX = { left: 3, top: 3, width: 16, height: 10 };
 
 /**
  * What frames, empty cells and red steps mean.
@@ -140,7 +140,7 @@ const BOX = { left: 4, top: 4, width: 8, height: 8 };
 function Frames({ front: { difference, lines, run }, health }) {
   const begins = lines.some((each) => each.run === run && each.finding.since);
   const present = Object.values(CODE).filter((code) => tableOf(health).present.has(code));
-  const kinds = new Map(present.map((code) => [KINDS[code], code]));
+  const kinds = new Map(present.map((code) => [frameOfCode(code), code]));
   return html`
     <ul class="states">
       ${[...kinds].reverse().map(([kind, code]) => {
@@ -151,15 +151,16 @@ function Frames({ front: { difference, lines, run }, health }) {
         return html`
           <li key=${kind} title=${what}>
             <${Painted} paint=${paint} of=${[window.devicePixelRatio]} />
-            ${
-              inWordsOf(word.replace("mostly ", "")) +
-              (kind === "dead" ? " after the " + "activation" : "")
-            }
+            ${inWordsOf(word) + (kind === "dead" ? " after the activation" : "")}
           </li>
         `;
       })}
       ${kinds.has("nonfinite") && html`<${NonfinitePixels} />`}
-      ${difference && html`<li key="identical">empty: identical</li>`}
+      ${
+        difference &&
+        html`<li key="signs">red: larger in b, blue: larger in a</li>
+          <li key="identical">empty: identical</li>`
+      }
       ${
         begins &&
         html`<li key="begins"><b

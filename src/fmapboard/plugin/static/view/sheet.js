@@ -2,11 +2,11 @@
 /** The contact sheet: a row per layer, a column per step, in each cell one channel as a picture. */
 
 import { middle } from "../model/compare.js";
-import { KINDS, cellLines, numbersOf } from "../model/health_states.js";
+import { KINDS, SEVERE, cellLines, numbersOf } from "../model/health_states.js";
 import * as words from "../model/words.js";
 import { prepare, theme } from "../picture/canvas.js";
 import { SHEET_GAP as GAP, pageLayout, sheetLayout } from "../picture/layouts.js";
-import { paintPage } from "../picture/sheet_tiles.js";
+import { paintPage, rangeText, rowRanges } from "../picture/sheet_tiles.js";
 import { keptFrom } from "../server/steps.js";
 import { html, useLayoutEffect, useRef, useState } from "../vendor/preact_htm.js";
 import { Cells, themeName } from "./cells.js";
@@ -22,8 +22,8 @@ import { Painted } from "./hooks.js";
 
 /** Part of the page's height that is left for the rows: verdict and steps are above. */
 const ROOM = 0.85;
-/** Mean width of a character, CSS px, and length of the names of images above the columns. */
-const [CHARACTER, IMAGE] = [7, 12];
+/** Mean width of a character, CSS px. */
+const CHARACTER = 7;
 /** Names at the left have no room for a sentence from here down, CSS px. */
 const NARROW = 150;
 /** Lower rows have a name and one line below it, CSS px. */
@@ -303,7 +303,7 @@ function Rows({ sheet, i, page, palette, scale, ratio }) {
   const columns = layout.steps.map((step) => health.steps.indexOf(step));
   const stateOf = (/** @type {number} */ row, /** @type {number} */ column) => {
     const at = columns[column] * health.layers.length + indices[first + row];
-    return KINDS[health.cells.codes[at]] ?? null;
+    return frameOfCode(health.cells.codes[at]);
   };
   const paint = (/** @type {HTMLCanvasElement} */ canvas) => {
     const placed = pageLayout(layout, page.rows.length);
@@ -311,11 +311,16 @@ function Rows({ sheet, i, page, palette, scale, ratio }) {
     paintPage(context, page, placed, stateOf, { ...theme(), palette }, ratio, scale === "row");
   };
   const when = [sheet, page, palette, scale, ratio, themeName(), words.deadWord()];
+  const ranges = scale === "row" ? rowRanges(page, stateOf) : [];
+  const rangeOf = (/** @type {number} */ row) => {
+    const { lo = NaN, hi = NaN } = ranges[row] ?? {};
+    return lo < hi ? rangeText(lo, hi) : "";
+  };
   return html`
     <div class="sheet-page" style=${style}>
       <div class="sheet-names">
         ${page.rows.map((shown, row) =>
-          nameOf(layers[first + row], names[first + row], shown, layout.line),
+          nameOf(layers[first + row], names[first + row], shown, layout.line, rangeOf(row)),
         )}
       </div>
       <${Painted} aria-hidden="true" paint=${paint} of=${when} />
@@ -334,7 +339,11 @@ function stepNames({ health, layout: { steps }, onsets }, pitch) {
     const [number, image] = words.labelOf(health.step_words, step);
     const isOnset = onsets.includes(step);
     const isShort = image !== "" && pitch >= 60;
-    const text = isShort ? middle(image, IMAGE) : i % every === 0 || isOnset ? number : "";
+    const text = isShort
+      ? middle(image, Math.floor(pitch / CHARACTER))
+      : i % every === 0 || isOnset
+        ? number
+        : "";
     const gap = i ? health.steps.indexOf(step) - health.steps.indexOf(steps[i - 1]) - 1 : 0;
     const without = gap > 0 ? `; ${words.counted(gap, "step")} before it left out` : "";
     const title = (image || `step ${number}`) + without;
@@ -342,6 +351,9 @@ function stepNames({ health, layout: { steps }, onsets }, pitch) {
     return html`<span class=${classes} title=${title}>${text}</span>`;
   });
 }
+
+/** The state that a picture has a frame of: one of half of the channels. @param {number} code */
+export const frameOfCode = (code) => (code < SEVERE ? null : (KINDS[code] ?? null));
 
 /** True for a layer that has maps. @param {HealthLayer} of */
 export function isShown({ key, roles }) {
@@ -351,13 +363,15 @@ export function isShown({ key, roles }) {
 /**
  * What is left of a row. @param {HealthLayer} layer @param {string} shown
  * @param {SheetPage["rows"][number]} row @param {number} line its height, CSS px
+ * @param {string} range of the colours, if it is that of the row
  */
-function nameOf(layer, shown, { channel, view = "" }, line) {
+function nameOf(layer, shown, { channel, view = "" }, line, range) {
   const kernels = words.shapeText(layer);
   const drawn = channel === null ? "no picture" : words.tileText(layer, channel);
   const slice = layer.kernel_shape?.length === 5 ? view : "";
-  const facts = line < LOW ? [slice || drawn] : [kernels, drawn, slice].filter(Boolean);
-  const title = [words.callName(layer), kernels, drawn, view].filter(Boolean).join("\n");
+  const all = [range, kernels, drawn, slice].filter(Boolean);
+  const facts = line < LOW ? [range || slice || drawn] : all;
+  const title = [words.callName(layer), kernels, drawn, view, range].filter(Boolean).join("\n");
   return html`
     <div class="sheet-name" title=${title}>
       <b>${shown}</b>${facts.map((text) => html`<span>${text}</span>`)}
