@@ -1,8 +1,9 @@
 """Makes the pictures of the tab for README and docs: ``python assets/make_tab_pictures.py``.
 
-The demonstration is one run. The other goes wrong: a network of named blocks without normalization
+The demonstration is one run. Another goes wrong: a network of named blocks without normalization
 is trained on the bundled photographs, and from step 120 on its learning rate is 12 times too high.
-Needs Debian's chromium and ``pip install playwright``.
+The third is of a small ViT of timm, for the page on transformers (``--only transformers_sheet --out
+docs/pictures --width 1440``). Needs Debian's chromium and ``pip install playwright``.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ VIEWS = {
     "tab_compare": ("demo", {"layer": "fmapboard/conv2", "compare": "demo@0", "show": "all"}),
     "tab_film": ("demo", {"view": "film", "layer": "fmapboard/conv2", "channels": "5,11"}),
     "tab_kernels": ("demo", {"layer": "fmapboard/conv1", "role": "kernels"}),
+    "transformers_sheet": ("vit", {"view": "overview"}),
 }
 """File name -> run, and state in the address."""
 
@@ -86,6 +88,31 @@ def goes_wrong(run: Path) -> None:
             optimizer.step()
 
 
+def vit(run: Path) -> None:
+    """Train a ViT of four blocks; another crop is drawn at each logged step."""
+    import timm
+
+    photographs = Photographs.load()
+    source = torch.Generator().manual_seed(0)
+    torch.manual_seed(0)
+    model = timm.models.VisionTransformer(
+        img_size=48,
+        patch_size=8,
+        embed_dim=96,
+        depth=4,
+        num_heads=3,
+        num_classes=len(photographs.names),
+    )
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.05)
+    with fmapboard.watch(model, run, optimizer=optimizer, every=25):
+        for _ in range(200):
+            images, labels = photographs.training_batch(16, source)
+            loss = functional.cross_entropy(model(images), labels)
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]  # torch does not annotate it
+            optimizer.step()
+
+
 @contextmanager
 def served(logdir: Path) -> Iterator[str]:
     """TensorBoard on a log directory."""
@@ -119,18 +146,21 @@ def screenshots(logdir: Path, folder: Path, names: list[str], *, dark: bool, wid
         browser.close()
 
 
-def logged_runs(logdir: Path) -> Path:
-    """The directory, with both runs trained where they are missing."""
-    if not (logdir / "demo").exists():
+def logged_runs(logdir: Path, names: list[str]) -> Path:
+    """The directory, with the runs of some `VIEWS` trained where they are missing."""
+    missing = {VIEWS[name][0] for name in names if not (logdir / VIEWS[name][0]).exists()}
+    if "demo" in missing:
         run = str(logdir / "demo")
         subprocess.run([sys.executable, "-m", "fmapboard", "demo", "--logdir", run], check=True)
-    if not (logdir / "goes_wrong").exists():
+    if "goes_wrong" in missing:
         goes_wrong(logdir / "goes_wrong")
+    if "vit" in missing:
+        vit(logdir / "vit")
     return logdir
 
 
 def main() -> None:
-    """Train both runs, unless a log directory is given, and take the pictures."""
+    """Train the runs, unless a log directory has them, and take the pictures."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--logdir", type=Path, help="with the runs, made before")
     parser.add_argument("--out", type=Path, default=HERE)
@@ -139,7 +169,7 @@ def main() -> None:
     parser.add_argument("--dark", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        logdir = logged_runs(options.logdir or Path(folder))
+        logdir = logged_runs(options.logdir or Path(folder), options.only)
         options.out.mkdir(parents=True, exist_ok=True)
         screenshots(logdir, options.out, options.only, dark=options.dark, width=options.width)
 
