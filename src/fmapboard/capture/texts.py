@@ -68,6 +68,23 @@ def ids_by_length(args: Any, kwargs: Mapping[str, Any]) -> dict[int, Tensor]:
     return found
 
 
+def is_only_text(args: Any, kwargs: Mapping[str, Any]) -> bool:
+    """True if a network receives the ids of one text per sample and, besides, nothing but masks.
+
+    Masks are boolean, or their arguments are called so; types, positions and labels are ignored.
+
+    Args:
+        args: what the network was called with.
+        kwargs: likewise.
+    """
+    given = [
+        tensor
+        for name, tensor in _named(args, kwargs)
+        if tensor.dtype != torch.bool and not any(no in name for no in _NO_IDS)
+    ]
+    return len(given) == 1 and _may_be_ids(given[0])
+
+
 def _named(args: Any, kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Tensor]]:
     """All tensors, with the names of the arguments that hold them, "" without one."""
     named = [*kwargs.items()]

@@ -233,6 +233,7 @@ class OutputFacts:
         labels_ahead: the label of each token of a text that the network receives is the token
             itself (0), the next one (1), or the one behind that (2); None if it is another, or if
             the text does not tell.
+        only_text: the network receives that text and, besides, nothing but masks.
         ignores_places: where a token is in a text several times, its rows are the same, although
             their labels differ.
         labels: (label, number of rows) of hard labels, the `MAX_NAMES` most frequent; None if they
@@ -273,6 +274,7 @@ class OutputFacts:
     away: float = 0.0
     factor: float | None = None
     labels_ahead: int | None = None
+    only_text: bool = False
     ignores_places: bool = False
 
 

@@ -177,6 +177,7 @@ class OutputReader:
                 facts = replace(
                     facts,
                     labels_ahead=_labels_ahead(own_tokens, reading),
+                    only_text=output.only_text,
                     ignores_places=_ignores_places(own_tokens, rows, reading, step.dtypes.output),
                 )
         images = _hard_images(output, rows, reading)

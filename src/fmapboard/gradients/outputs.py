@@ -20,7 +20,7 @@ from fmapboard.arithmetic import ceil_div
 from fmapboard.capture.collector import ActivationCollector
 from fmapboard.capture.inputs import image_batch
 from fmapboard.capture.isolation import aside
-from fmapboard.capture.texts import ids_by_length
+from fmapboard.capture.texts import ids_by_length, is_only_text
 from fmapboard.formats.training_facts import MAX_OUTPUTS, OUTSIDE
 from fmapboard.model.distributed import is_dtensor
 from fmapboard.model.tensors import is_observable, named_tensors, tensors
@@ -59,6 +59,7 @@ class PendingOutput:
         tokens: [`TOKENS_AHEAD` + 2, R], if each row over the last axis belongs to a token that the
             network receives: these tokens, those that follow, first the next ones, -1 behind a
             text, and the number of the text; None otherwise.
+        only_text: the network receives one text per sample and, besides, nothing but masks.
         predicted: [N], the class that each row of an output [N, C] predicts, of one unit whether it
             is positive; None if all rows are in ``values``.
     """
@@ -72,6 +73,7 @@ class PendingOutput:
     images: Tensor | None = None
     passes: int = 0
     tokens: Tensor | None = None
+    only_text: bool = False
     predicted: Tensor | None = None
 
 
@@ -148,8 +150,10 @@ class OutputRecorder:
         self._found = dict[tuple[int, int], PendingOutput]()  # by node and number of its output
         self._images = _batch_of(collected, received)
         self._texts: Mapping[int, Tensor] = {}
+        self._only_text = False
         if received is not None and self._images is None:
             self._texts = ids_by_length(*received)
+            self._only_text = is_only_text(*received)
 
     def returned(self, output: Any, part: str = "") -> None:
         """Called when the model or, while it is not called itself, a part of it has returned."""
@@ -193,7 +197,13 @@ class OutputRecorder:
             is_in_part = len(steps) == 2 and steps[0] > 1
             predicted = _predictions(tensor.detach()) if is_in_part else None
         self._found[key] = PendingOutput(
-            name, tuple(tensor.shape), steps, values, tokens=tokens, predicted=predicted
+            name,
+            tuple(tensor.shape),
+            steps,
+            values,
+            tokens=tokens,
+            only_text=self._only_text,
+            predicted=predicted,
         )
 
         def reduce(gradient: Tensor) -> Tensor:

@@ -62,6 +62,7 @@ FULL = TrainingFacts(
             away=1.5,
             factor=64.0,
             labels_ahead=1,
+            only_text=True,
             ignores_places=True,
         ),
     ),
@@ -138,6 +139,7 @@ def test_the_record_is_the_documented_json() -> None:
                 "away": 1.5,
                 "factor": 64.0,
                 "labels_ahead": 1,
+                "only_text": True,
                 "ignores_places": True,
             }
         ],

@@ -18,13 +18,15 @@ class MissingCausalMaskCheck(Rule):
     """The label of each token is the next token, and attention gives weight to that one.
 
     It is so at two logged steps, for each query that is read, in every layer with self-attention
-    over the tokens. The labels are read from the gradient of the outputs.
+    over the tokens; in one of them, if the network receives that text only. The labels are read
+    from the gradient of the outputs.
 
     Why it hurts: the network copies what it is to predict. The loss becomes small, and the network
     can generate nothing.
 
-    Silent: if one layer hides the next token, as the decoder behind an encoder does; for the part
-    of a text that the loss leaves out; where the loss is not known.
+    Silent: if one layer hides the next token and the network receives more than that text, as the
+    decoder behind an encoder does; for the part of a text that the loss leaves out; where the loss
+    is not known.
 
     Example: ``scaled_dot_product_attention`` without ``is_causal=True``, or
     ``nn.TransformerEncoder`` without a mask, in a language model.
@@ -45,9 +47,13 @@ class MissingCausalMaskCheck(Rule):
         newest = list(known.values())[-self.least :]
         if len(newest) < self.least or not all(map(self._sees_next, newest)):
             return
-        layer, weight = max(newest[-1].next_key.items(), key=lambda entry: entry[1])
-        count = len(newest[-1].next_key)
-        layers = "in the only layer" if count == 1 else f"in each of {count} layers"
+        weights = newest[-1].next_key
+        layer, weight = max(weights.items(), key=lambda entry: entry[1])
+        total = len(weights)
+        count = len([weight for weight in weights.values() if weight > self.weight])
+        layers = f"in each of {total} layers" if count == total else f"in {count} of {total} layers"
+        if total == 1:
+            layers = "in the only layer"
         since = min(known)
         yield Finding(
             class_="warning",
@@ -63,5 +69,9 @@ class MissingCausalMaskCheck(Rule):
         )
 
     def _sees_next(self, facts: TrainingFacts) -> bool:
-        """True if no layer hides the next token."""
-        return min(facts.next_key.values()) > self.weight
+        """True if no layer hides the next token, or one does not although there is no encoder."""
+        weights = facts.next_key.values()
+        ahead = [output for output in facts.outputs if output.labels_ahead == 1]
+        is_decoder = bool(ahead) and all(output.only_text for output in ahead)
+        seen = max(weights) if is_decoder else min(weights)
+        return seen > self.weight
