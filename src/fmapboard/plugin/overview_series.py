@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from fmapboard.formats import tags
 from fmapboard.formats.checks import StoredChecks, unpack_checks
@@ -141,7 +141,8 @@ def _renewed(provider: Provider, run: str, last: RunOverview | None) -> RunOverv
         return empty
     last = last or empty
     points = _points_of(provider, run, names)
-    checked = _checked(provider, points)
+    newest = {name: _newest(series.checks, series.proven) for name, series in points.items()}
+    checked = _read_checks(provider, newest)
     restored = last.restored
     lost = _lost_steps(points, checked)
     if not lost <= restored:
@@ -195,7 +196,7 @@ def stored_checks(
     """Run -> name of each of its models -> what the checks said last; None if it is not stored."""
     listed = provider.runs()
     found: dict[str, dict[str, StoredChecks | None]] = {}
-    newest: dict[tuple[str, str], tuple[Point, int]] = {}
+    newest: dict[tuple[str, str], Point | None] = {}
     for run in runs:
         _, run_tags = listed.get(run, (None, ()))
         names = _model_names(run_tags)
@@ -204,14 +205,9 @@ def stored_checks(
         points = provider.points(PLUGIN_NAME, run, series)
         for name in names:
             own = [points.get(tags.prefix(name) + tag, ()) for tag in _CHECKS]
-            last = _newest(*own)
-            if last is not None and last.blobs:
-                newest[run, name] = (last, 0)
-    blobs = provider.blobs(list(newest.values()))
-    for (run, name), blob in zip(newest, blobs, strict=True):
-        stored = attempted(unpack_checks, blob)
-        if not isinstance(stored, FormatError):
-            found[run][name] = stored
+            newest[run, name] = _newest(*own)
+    for (run, name), stored in _read_checks(provider, newest).items():
+        found[run][name] = stored
     return found
 
 
@@ -222,20 +218,19 @@ def _newest(checks: Sequence[Point], proven: Sequence[Point]) -> Point | None:
     return checks[-1] if checks else None
 
 
-def _checked(provider: Provider, points: Mapping[str, _Points]) -> dict[str, StoredChecks]:
+Key = TypeVar("Key")
+
+
+def _read_checks(provider: Provider, newest: Mapping[Key, Point | None]) -> dict[Key, StoredChecks]:
     """What the newest record of each model says of it; a damaged one is left out."""
-    newest: dict[str, tuple[Point, int]] = {}
-    for name, series in points.items():
-        last = _newest(series.checks, series.proven)
-        if last is not None and last.blobs:
-            newest[name] = (last, 0)
-    blobs = provider.blobs(list(newest.values()))
-    checked = {}
-    for name, blob in zip(newest, blobs, strict=True):
+    asked = {key: (point, 0) for key, point in newest.items() if point is not None and point.blobs}
+    blobs = provider.blobs(list(asked.values()))
+    read = {}
+    for key, blob in zip(asked, blobs, strict=True):
         stored = attempted(unpack_checks, blob)
         if not isinstance(stored, FormatError):
-            checked[name] = stored
-    return checked
+            read[key] = stored
+    return read
 
 
 def _lost_steps(
