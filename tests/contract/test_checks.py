@@ -124,7 +124,12 @@ OTHER = {
     "loss_without_logarithm": at_each(
         replace(OUTPUT, kind=LossKind.NLL_OF_PROBABILITIES, loss=None)
     ),
-    "averaged_targets": at_each(replace(ONE_UNIT, target=1.4942)),
+    "averaged_targets": record(
+        facts=[
+            replace(STEPPED, outputs=(replace(ONE_UNIT, target=0.3 + n / 100),))
+            for n in range(LAST)
+        ]
+    ),
     "far_targets": at_each(replace(ONE_UNIT, away=300.0)),
     "labels_beyond_1": at_each(
         replace(OUTPUT, kind=LossKind.BEYOND_1, loss=None, labels=((0, 30), (255, 2)))

@@ -284,13 +284,10 @@ class OutputEvidence(InputEvidence):
         least = thresholds.LOGGED_STEPS.value
         return {name: losses for name, losses in known.items() if len(losses) >= least}
 
-    def falls(self, below: float = math.inf) -> bool:
-        """True if losses are known that start below a value, and end at four fifths or less."""
-        for losses in self.losses:
-            has_fallen = losses[0] < below and losses[-1] < thresholds.LEARNS.value * losses[0]
-            if not has_fallen:
-                return False
-        return bool(self.losses)
+    def falls(self) -> bool:
+        """True if losses are known, and all end at four fifths of their first value or less."""
+        share = thresholds.LEARNS.value
+        return bool(self.losses) and all(own[-1] < share * own[0] for own in self.losses)
 
     @property
     def has_loss_that_stays(self) -> bool:

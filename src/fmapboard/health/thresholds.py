@@ -143,11 +143,6 @@ BYTES_HIGH = Threshold(400, "largest value of the images", "255, after a crop wi
 BYTES_BELOW_0 = Threshold(
     0.2, "smallest over largest value of the images", "bytes are not negative"
 )
-RESCALED = Threshold(
-    3.0,
-    "magnitude behind over magnitude in front of an activation",
-    "activations themselves hardly enlarge anything; more must be a normalization between",
-)
 INTERLEAVED = Threshold(
     0.6,
     "least over largest of three mean differences of neighbours",
@@ -192,8 +187,6 @@ CODE = Threshold(
 )
 AVERAGED_STEPS = Threshold(3, "logged steps", "two values may agree by chance")
 SAME_TARGET = Threshold(1e-3, "share of the target", "rounding of a value read from a gradient")
-ROUND_TARGET = Threshold(0.1, "unit of targets", "labels of critics are 0, 1, 0.9 and the like")
-ROUNDED = Threshold(0.01, "tenths", "rounding of a value read from a gradient")
 SIGMOID_HIGH = Threshold(
     0.5, "largest value of an output", "a sigmoid or softmax reaches half of its range"
 )
@@ -212,9 +205,6 @@ SORTED_SHARE = Threshold(
     healthy="below 0.5",
     faulty="0.9 to 1",
 )
-SORTED_SHARE_IN_ORDER = Threshold(
-    0.5, "share of the most frequent label in a batch", "two classes per batch, one after the other"
-)
 SORTED_OVERALL = Threshold(
     0.75, "share in all batches over share in one", "an imbalanced data set has the same in both"
 )
@@ -222,8 +212,6 @@ MOST_FREQUENT = Threshold(
     0.7, "share of the most frequent label", "above it, to predict it alone is a fair answer"
 )
 UNUSED_CHANCE = Threshold(1e-3, "probability", "the usual level of a test that is made once a run")
-UNUSED_MANY = Threshold(0.02, "probability", "three quarters missing need less certainty")
-UNUSED_QUARTER = Threshold(0.25, "share of the classes that occur", "see UNUSED_MANY")
 UNUSED_FREQUENCY = Threshold(
     0.2, "share of the mean frequency of a class", "rarer classes are left out of public data sets"
 )
@@ -407,26 +395,12 @@ ALIKE_AT_START = Threshold(
     healthy="0.03 or more",
     faulty="3e-4 or less",
 )
-FAINT_AT_START = Threshold(
-    1e-3,
-    "largest magnitude of the output",
-    "trainings of tests/acceptance",
-    healthy="0.02 or more",
-    faulty="1e-3 or less",
-)
 LARGE_AT_START = Threshold(
     1e4,
     "magnitude of an activation at the first logged step",
     "trainings of tests/acceptance",
     healthy="below 50",
     faulty="1e4 or more",
-)
-LARGE_OUTPUT = Threshold(
-    200.0,
-    "magnitude of an output of classes at the first logged step",
-    "trainings of tests/acceptance",
-    healthy="below 50",
-    faulty="200 or more",
 )
 GROWTH = Threshold(
     1000.0,
@@ -445,7 +419,6 @@ GROWING = Threshold(
     healthy="up to 15",
     faulty="100 or more",
 )
-LOW_LOSS = Threshold(10.0, "loss", "ln of 20,000 classes: what follows growing logits is larger")
 
 UNCHANGED_STEPS = Threshold(3, "logged steps", "one update in a row may be rounded away")
 ZERO_RATE_STEPS = Threshold(8, "logged steps", "a warm-up from 0 has the first ones too")
@@ -463,14 +436,6 @@ UPDATE_HIGH = Threshold(
     faulty="24 % or more",
 )
 UPDATE_HIGH_STEPS = Threshold(3, "logged steps in a row", "warm-ups have one or two")
-UPDATE_REPLACES = Threshold(
-    0.6, "|Δw| / |w| of one of the first steps", "trainings of tests/acceptance"
-)
-UPDATE_REPLACES_FEW = Threshold(
-    4.0, "|Δw| / |w| of one of the first steps", "small networks whose weights start near 0"
-)
-MANY_WEIGHTS = Threshold(6, "weights", "the median of fewer is that of one or two layers")
-SEVERAL_WEIGHTS = Threshold(3, "weights", "two large steps are no accident")
 UPDATE_USUAL = Threshold(
     0.04,
     "|Δw| / |w| of one optimizer step, median over the weights",
@@ -490,12 +455,7 @@ UPDATE_IDLE = Threshold(
     healthy="0.04 to 4 %",
     faulty="below 0.04 % where the loss stays",
 )
-UPDATE_STEADY = Threshold(
-    1e-3, "|Δw| / |w|, median of one weight", "no weight of an idle network moves more"
-)
-UNSTEADY = Threshold(0.125, "share of UPDATE_IDLE", "where one weight moves more")
 UPDATE_SPAN = Threshold(50, "training steps", "in fewer, no loss need fall")
-HARDLY_FALLS = Threshold(0.85, "share of the first loss", "half of what counts as learning")
 FEW_KERNELS = Threshold(1 / 3, "share of the weights", "a transformer has one convolution")
 CLIPPED = Threshold(1.01, "largest over smallest norm of all gradients", "rounding in float32")
 BATCHNORM_GAP = Threshold(

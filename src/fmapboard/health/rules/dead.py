@@ -55,7 +55,6 @@ class DeadCheck(Rule):
     share: float = thresholds.DEAD_SHARE.value
     share_at_start: float = thresholds.DEAD_SHARE_AT_START.value
     kind: ClassVar[str] = "dead"
-    unless: ClassVar[tuple[str, ...]] = ("constant_images",)
     leads_to: ClassVar[tuple[str, ...]] = effects.fading(after="dead")
 
     def find(self, evidence: Evidence) -> Iterator[Finding]:

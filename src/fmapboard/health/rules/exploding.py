@@ -33,7 +33,6 @@ class ExplodingCheck(Rule):
     growth: float = thresholds.GROWTH.value
     size: float = thresholds.GROWN_SIZE.value
     kind: ClassVar[str] = "exploding"
-    unless: ClassVar[tuple[str, ...]] = ("large_activations",)
     leads_to: ClassVar[tuple[str, ...]] = effects.anything(after="exploding")
     cure: ClassVar[str] = "lower_rate"
 
@@ -41,8 +40,7 @@ class ExplodingCheck(Rule):
         """See `Rule.find`."""
         table = evidence.layers
         grown = evidence.growth_over_steps(self.growth, self.size)
-        is_finite = not (table.columns["nonfinite"] > 0).any()
-        if grown is None or (is_finite and evidence.falls()):
+        if grown is None or evidence.falls():
             return
         row = table.rows[grown.row]
         yield Finding(

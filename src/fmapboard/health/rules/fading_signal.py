@@ -33,12 +33,10 @@ class FadingSignalCheck(Rule):
             layers or more with no normalization between them.
         alike: (standard deviation over the images) / (mean magnitude) of the output up to which it
             is reported.
-        faint: the same of the output's largest magnitude, if it is not 0.
     """
 
     fading: float = thresholds.FADING.value
     alike: float = thresholds.ALIKE_AT_START.value
-    faint: float = thresholds.FAINT_AT_START.value
     kind: ClassVar[str] = "fading_signal"
     group: ClassVar[str] = "vanishing"
     leads_to: ClassVar[tuple[str, ...]] = effects.fading(after="fading_signal")
@@ -50,9 +48,7 @@ class FadingSignalCheck(Rule):
         if not evidence.has_loss_that_stays and not evidence.has_constant_output:
             return
         stretch = self._faded_stretch(evidence)
-        drawn = [output for output in evidence.first_outputs if output.shape]
-        spread = max([output.spread or 0.0 for output in drawn], default=0.0)
-        size = max([max(-output.low, output.high) for output in drawn], default=0.0)
+        spread = max([output.spread or 0.0 for output in evidence.first_outputs], default=0.0)
         last: HealthRow | None = None
         if stretch is not None:
             last = stretch.last
@@ -65,10 +61,6 @@ class FadingSignalCheck(Rule):
             last = evidence.loses_inputs
             text = _alike_text(table, spread, last)
             healthy = thresholds.ALIKE_AT_START.healthy
-        elif 0 < size <= self.faint:
-            value = size
-            text = f"the magnitudes of the output are up to {rounded(size)}"
-            healthy = thresholds.FAINT_AT_START.healthy
         else:
             return
         yield Finding(

@@ -53,23 +53,9 @@ class FlatImagesCheck(Rule):
 
 
 def _is_normalized(evidence: Evidence) -> bool:
-    """True if a normalization is defined behind the first layer with kernels, or must be there.
-
-    Then the activation behind it has much larger magnitudes than the layer itself, and larger than
-    1, which is as far as a sigmoid can lift small values.
-    """
-    rows = evidence.weighted_layers
-    if not rows:
+    """True if a normalization that adapts follows the first layer with kernels."""
+    first = next(iter(evidence.weighted_layers), None)
+    if first is None or not is_normalized(first):
         return False
-    first = rows[0]
-    if is_normalized(first):
-        is_fixed = not evidence.record.scalars.get(tags.BATCHNORM_GAP)  # BatchNorm in eval mode
-        return not (is_fixed and is_normalized(first, "batchnorm"))
-    table = evidence.layers
-    activation = table.index(first.name, first.facts.activation)
-    if activation is None:
-        return False
-    magnitudes = table.magnitudes[0]
-    after = float(magnitudes[activation])
-    before = float(magnitudes[table.rows.index(first)])
-    return after > 1 and after > thresholds.RESCALED.value * before
+    is_fixed = not evidence.record.scalars.get(tags.BATCHNORM_GAP)  # BatchNorm in eval mode
+    return not (is_fixed and is_normalized(first, "batchnorm"))

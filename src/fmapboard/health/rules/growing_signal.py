@@ -22,7 +22,7 @@ class GrowingSignalCheck(Rule):
 
     Why it hurts: each layer amplifies the signal, and the gradients with it.
 
-    Silent: across a normalization; where the loss starts low and falls; and in front of images of
+    Silent: across a normalization; where the loss falls by a fifth; and in front of images of
     little contrast, which make the first layers' values small.
 
     Example: initial weights ten times those of ``nn.Conv2d``, in five layers.
@@ -30,11 +30,9 @@ class GrowingSignalCheck(Rule):
     Attributes:
         depth: factor between the standard deviations of the last and the first layer of a stretch
             without a normalization, from which it is reported.
-        guess: the same does not count if the loss starts below it, and falls by a fifth.
     """
 
     depth: float = thresholds.GROWING.value
-    guess: float = thresholds.LOW_LOSS.value
     kind: ClassVar[str] = "growing_signal"
     group: ClassVar[str] = "exploding"
     leads_to: ClassVar[tuple[str, ...]] = effects.anything(after="growing_signal")
@@ -44,7 +42,7 @@ class GrowingSignalCheck(Rule):
         """See `Rule.find`."""
         table = evidence.layers
         grown = _growth_over_layers(evidence)
-        if grown is None or grown.factor < self.depth or evidence.falls(self.guess):
+        if grown is None or grown.factor < self.depth or evidence.falls():
             return
         first = call_text(table, grown.first)
         last = call_text(table, grown.last)

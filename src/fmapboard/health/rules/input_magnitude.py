@@ -35,9 +35,9 @@ class InputMagnitudeCheck(Rule):
     Example: a table whose column of incomes goes up to 100,000.
 
     Attributes:
-        low: magnitude, up to which it is reported, at the first logged step and in the median.
-        high: the same at the first logged step, from which it is reported; later such inputs may
+        low: magnitude at the first logged step, up to which it is reported; later such inputs may
             have killed the network, and its gradients tell nothing.
+        high: the same, from which it is reported.
         noise: magnitude from which the gradient of the bias is rounding noise: it cancels.
     """
 
@@ -64,8 +64,7 @@ class InputMagnitudeCheck(Rule):
         if found is None or min(found.ratios[0], np.median(found.ratios)) > self.noise:
             raise NotRecorded("the input's range")
         value = float(found.ratios[0])
-        most = max(value, float(np.median(found.ratios)))
-        if self.low < most and value < self.high:
+        if self.low < value < self.high:
             return
         row = found.row
         yield Finding(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
@@ -13,7 +12,7 @@ from fmapboard.health import effects, thresholds
 from fmapboard.health.evidence import Evidence
 from fmapboard.health.finding import Finding, rounded
 from fmapboard.health.rule import Rule
-from fmapboard.health.table import HealthRow, call_text
+from fmapboard.health.table import call_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +27,9 @@ class LargeActivationsCheck(Rule):
 
     Attributes:
         start: magnitude of a layer from which it is reported.
-        output: the same of an output [N, C] that reaches it with both signs.
     """
 
     start: float = thresholds.LARGE_AT_START.value
-    output: float = thresholds.LARGE_OUTPUT.value
     kind: ClassVar[str] = "large_activations"
     group: ClassVar[str] = "exploding"
     leads_to: ClassVar[tuple[str, ...]] = effects.anything(after="large_activations")
@@ -44,24 +41,20 @@ class LargeActivationsCheck(Rule):
         magnitudes = np.nan_to_num(table.magnitudes[0], posinf=0.0)  # [layers]
         value = float(magnitudes.max())
         place = int(magnitudes.argmax())
-        row: HealthRow | None = table.rows[place]
-        large = np.flatnonzero(table.magnitudes[:, place] >= self.start)
-        last = table.steps[large[-1] if large.size else 0]
         if value < self.start:
-            row = None
-            value = 0.0 if evidence.losses else evidence.largest_first_output
-            if not self.output <= value < math.inf:
-                return
-        where = call_text(table, row) if row else "the output"
+            return
+        row = table.rows[place]
+        large = np.flatnonzero(table.magnitudes[:, place] >= self.start)
+        last = table.steps[large[-1]]
         first = table.steps[0]
         yield Finding(
-            message=f"magnitudes in {where} are up to {rounded(value)} "
+            message=f"magnitudes in {call_text(table, row)} are up to {rounded(value)} "
             f"{table.since_text(first, last)}",
             since_step=first,
-            layer=row.facts.label if row else None,
+            layer=row.facts.label,
             value=value,
             healthy=thresholds.LARGE_AT_START.healthy,
             meaning="The initial weights are too large, or the inputs are not scaled",
             advice="Use the layers' own initialization, and scale the inputs",
-            picture=evidence.record.picture(row) if row else "",
+            picture=evidence.record.picture(row),
         )

@@ -8,7 +8,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from fmapboard.formats.training_facts import OutputFacts
 from fmapboard.health import effects, thresholds
 from fmapboard.health.evidence import Evidence, quoted
 from fmapboard.health.finding import Finding, whole_percent
@@ -31,13 +30,11 @@ class SortedLabelsCheck(Rule):
         least: number of logged steps.
         images: least number of labels per step.
         share: median share of the most frequent label in a batch from which it is reported.
-        in_order: the same where equal labels are neighbours in each batch.
     """
 
     least: int = thresholds.LOGGED_STEPS.value
     images: int = thresholds.SORTED_IMAGES.value
     share: float = thresholds.SORTED_SHARE.value
-    in_order: float = thresholds.SORTED_SHARE_IN_ORDER.value
     kind: ClassVar[str] = "sorted_labels"
     leads_to: ClassVar[tuple[str, ...]] = effects.fading()
     is_from_start: ClassVar[bool] = True
@@ -58,8 +55,7 @@ class SortedLabelsCheck(Rule):
             share = float(np.median(shares))
             total = labels.total
             overall = max(total.values()) / total.total()
-            least = self.in_order if all(map(_is_in_order, steps.values())) else self.share
-            if share < least or overall > thresholds.SORTED_OVERALL.value * share:
+            if share < self.share or overall > thresholds.SORTED_OVERALL.value * share:
                 continue
             yield Finding(
                 message=f"{whole_percent(share)} of the labels of a batch are the same (median "
@@ -71,8 +67,3 @@ class SortedLabelsCheck(Rule):
                 meaning="The data are sorted: each batch teaches one answer and forgets the others",
                 advice="Shuffle the data: DataLoader(..., shuffle=True)",
             )
-
-
-def _is_in_order(output: OutputFacts) -> bool:
-    """True if equal labels of a batch are neighbours, or none is known."""
-    return not output.labels or output.label_changes == len(output.labels) - 1

@@ -31,11 +31,9 @@ class UnusedClassesCheck(Rule):
 
     Attributes:
         chance: 0 to 1.
-        many: the same, by the rarest alone, where three quarters or more are missing.
     """
 
     chance: float = thresholds.UNUSED_CHANCE.value
-    many: float = thresholds.UNUSED_MANY.value
     kind: ClassVar[str] = "unused_classes"
     unless: ClassVar[tuple[str, ...]] = ("sorted_labels",)
     is_from_start: ClassVar[bool] = True
@@ -54,13 +52,9 @@ class UnusedClassesCheck(Rule):
                 continue  # of more labels than these, not all are known
             count = labels.total.total()
             used = len(labels.total)
-            rare = min(labels.total.values()) / 2
-            chance = self.many
-            if used > thresholds.UNUSED_QUARTER.value * labels.classes:
-                share = thresholds.UNUSED_FREQUENCY.value / used
-                rare = min(rare, -count * math.log1p(-share))
-                chance = self.chance
-            if used >= labels.classes or math.exp(-rare) >= chance:
+            share = thresholds.UNUSED_FREQUENCY.value / used
+            rare = min(min(labels.total.values()) / 2, -count * math.log1p(-share))
+            if used >= labels.classes or math.exp(-rare) >= self.chance:
                 continue
             yield Finding(
                 message=f"the output{quoted(name)} has {labels.classes} classes, and "

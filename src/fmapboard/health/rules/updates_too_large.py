@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
@@ -53,19 +52,13 @@ class UpdatesTooLargeCheck(Rule):
 
     Attributes:
         high: reported if the median is above it at ``lasting`` logged steps in a row. One step is
-            enough before channels die, and before values explode or are not finite; one above half
-            of it among the first four if the loss stays or the output is constant.
+            enough before channels die, and before values explode or are not finite, and among the
+            first four if the loss stays or the output is constant.
         lasting: number of logged steps; of a single weight, the last ones of the run.
-        replaced: reported if the median is above it at one of the first four logged steps, in a
-            network of six weights or more, or of three if it is above half of ``high`` at another
-            of them.
-        few: the same of other networks.
     """
 
     high: float = thresholds.UPDATE_HIGH.value
     lasting: int = thresholds.UPDATE_HIGH_STEPS.value
-    replaced: float = thresholds.UPDATE_REPLACES.value
-    few: float = thresholds.UPDATE_REPLACES_FEW.value
     kind: ClassVar[str] = "updates_too_large"
     group: ClassVar[str] = "update_ratio"
     leads_to: ClassVar[tuple[str, ...]] = effects.anything(after="updates_too_large")
@@ -111,36 +104,20 @@ class UpdatesTooLargeCheck(Rule):
     def _large(self, evidence: Evidence, ratios: Ratios) -> slice | None:
         """The logged steps of large updates; None if there are too few."""
         median = ratios.median
-        weights = len(ratios.names)
         is_large = np.concatenate([[False], median > self.high, [False]])
         ends = np.flatnonzero(is_large[1:] != is_large[:-1]).reshape(-1, 2)  # [spells, 2]
         for start, stop in ends.tolist():
-            if stop - start >= self.lasting and (weights > 1 or stop == len(median)):
+            if stop - start >= self.lasting and (len(ratios.names) > 1 or stop == len(median)):
                 return slice(start, stop)
-        early = thresholds.LOGGED_STEPS.value
-        first = np.flatnonzero(median[:early] > self.high / 2)
-        if median[first].max(initial=0.0) > self._most(weights, len(first)):
-            return _from_first_to_last(first)
         lost = evidence.lost_since
         before = sum(step < (lost or 0) for step in ratios.steps)
         fatal = np.flatnonzero(median[:before] > self.high)
         if fatal.size:
             return _from_first_to_last(fatal)
+        first = np.flatnonzero(median[: thresholds.LOGGED_STEPS.value] > self.high)
         if first.size and evidence.is_stuck:
             return _from_first_to_last(first)
         return None
-
-    def _most(self, weights: int, steps: int) -> float:
-        """Ratio of one of the first steps up to which it is not reported.
-
-        Args:
-            weights: number of weights.
-            steps: number of large ones among the first steps.
-        """
-        if weights == 1:
-            return math.inf
-        enough = thresholds.SEVERAL_WEIGHTS if steps > 1 else thresholds.MANY_WEIGHTS
-        return self.few if weights < enough.value else self.replaced
 
 
 def _is_half_gone(facts: TrainingFacts) -> bool:

@@ -39,26 +39,21 @@ class UpdatesTooSmallCheck(Rule):
 
     Why it hurts: training takes very long, or stands still.
 
-    Silent: if the loss falls by a fifth; if the output is constant, and hardly varied from input to
-    input at the first step, as with weights next to 0: then it is not the rate.
+    Silent: if the loss falls by a fifth.
 
     Example: Adam with a learning rate of 1e-7.
 
     Attributes:
         low: reported if all ratios of all logged steps are below it.
         idle: reported if their median over 50 steps or more is below it, and the loss hardly falls:
-            late in the run it is above 0.95 times its first value (``low``: 0.85 times). Where no
-            loss is known, the median over the weights must be below it at each logged step.
-        steady: then the median over the steps of each weight must be below it too; if not, the
-            former below an eighth of ``idle``.
+            late in the run it is above 0.95 times its first value. Where no loss is known, the
+            median over the weights must be below it at each logged step.
     """
 
     low: float = thresholds.UPDATE_LOW.value
     idle: float = thresholds.UPDATE_IDLE.value
-    steady: float = thresholds.UPDATE_STEADY.value
     kind: ClassVar[str] = "updates_too_small"
     group: ClassVar[str] = "update_ratio"
-    unless: ClassVar[tuple[str, ...]] = ("updates_too_large",)
     leads_to: ClassVar[tuple[str, ...]] = effects.fading(after="updates_too_small")
     cure: ClassVar[str] = "higher_rate"
 
@@ -68,8 +63,7 @@ class UpdatesTooSmallCheck(Rule):
         if ratios is None or len(ratios.steps) < thresholds.LOGGED_STEPS.value:
             return
         small = self._small(evidence, ratios)
-        is_blocked = evidence.loses_inputs is not None and evidence.has_constant_output
-        if small.value >= small.limit or evidence.falls() or is_blocked:
+        if small.value >= small.limit or evidence.falls():
             return
         value = small.value
         largest = np.nan_to_num(ratios.values).max(0)
@@ -107,11 +101,9 @@ class UpdatesTooSmallCheck(Rule):
         if evidence.losses:
             if evidence.stays_late(thresholds.STAYS.value):
                 return self.idle
-            return self.low if evidence.stays_late(thresholds.HARDLY_FALLS.value) else 0.0
-        usual = np.nanmax(np.nanmedian(ratios.values, axis=0))  # of the weight that moves most
-        limit = self.idle if usual < self.steady else self.idle * thresholds.UNSTEADY.value
+            return 0.0
         most = np.nanmax(ratios.median, initial=0.0)
-        return self.idle if most < limit else 0.0
+        return self.idle if most < self.idle else 0.0
 
 
 class _Explanation(NamedTuple):

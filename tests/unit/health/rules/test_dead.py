@@ -117,7 +117,7 @@ def test_channels_that_are_off_for_each_of_several_images_are_not_blamed_on_trai
     )
 
 
-def test_dead_channels_behind_constant_images_are_left_to_that_finding() -> None:
+def test_dead_channels_follow_from_constant_images() -> None:
     dead = {"dead": {2: [0.9] * len(STEPS)}, "dead_lasting": {2: [0.9] * len(STEPS)}}
     black = TrainingFacts(batch=2, constant_images=(0, 1))
     one = TrainingFacts(batch=2, constant_images=(0,))
@@ -126,7 +126,7 @@ def test_dead_channels_behind_constant_images_are_left_to_that_finding() -> None
         of_black = record(columns=dead, facts=[facts] * len(STEPS))
         return [found.kind for found in run_checks(of_black, [DeadCheck(), *checks]).findings]
 
-    assert kinds(black, ConstantImagesCheck()) == ["constant_images"]
+    assert kinds(black, ConstantImagesCheck()) == ["constant_images", "dead"]
     assert kinds(one, ConstantImagesCheck()) == ["dead"]
     assert kinds(black) == ["dead"]  # that finding is switched off
 

@@ -63,22 +63,3 @@ def test_the_first_layer_that_does_not_vary_is_named() -> None:
     (found,) = FadingSignalCheck()(given)
     assert found.layer == "conv1"
     assert "`conv1` is the first layer whose channels hardly vary at step 0" in found.message
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "is_found"),
-    [
-        (-9e-4, 1e-4, True),
-        (-1e-5, 9e-4, True),
-        (-1.1e-3, 0, False),
-        (0, 1.1e-3, False),
-        (0, 0, False),
-    ],
-)
-def test_an_output_that_starts_near_0(low: float, high: float, *, is_found: bool) -> None:
-    first = OutputFacts("", (8, 10), spread=1.0, low=low, high=high, loss=2.3)
-    later = replace(first, low=-1.0, high=1.0)
-    facts = [TrainingFacts(outputs=(of,)) for of in (first, *[later] * (LAST - 1))]
-    found = FadingSignalCheck()(record(facts=facts, scalars=gradients(1.0)))
-    text = "the magnitudes of the output are up to 0.0009 at step 0"
-    assert [(one.layer, one.message) for one in found] == [(None, text)] * is_found

@@ -11,15 +11,6 @@ from image_numbers import FLAT
 from fmapboard.health.rules import FlatImagesCheck
 
 
-@pytest.mark.parametrize(("after", "is_found"), [(4.6, False), (0.99, True), (0.35, True)])
-def test_flat_images_before_a_normalization_are_silent(after: float, is_found: bool) -> None:
-    layers = [layer(0), layer(1, label="relu0", layer="relu0", kernel_shape=None), layer(2)]
-    columns = {"maximum": {0: [0.14] * LAST, 1: [after] * LAST}, "minimum": {0: [-0.1] * LAST}}
-    columns["minimum"][1] = [0.0] * LAST
-    found = FlatImagesCheck()(record(layers, inputs=FLAT, columns=columns))
-    assert len(found) == is_found
-
-
 @pytest.mark.parametrize(("spread", "is_found"), [(0.029, True), (0.031, False)])
 def test_images_with_a_small_deviation(spread: float, *, is_found: bool) -> None:
     inputs = {"minimum": 0.0, "maximum": 1.0, "mean": 0.5, "std": spread}

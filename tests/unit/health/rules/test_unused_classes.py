@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 from check_records import record
 from output_facts import findings_of, labels
@@ -26,11 +25,6 @@ def test_classes_that_no_label_names() -> None:
     assert "in the loss is 0" in found.meaning  # class weights
     assert len(findings_of(UnusedClassesCheck(), four[0], four[0])) == 1
     assert findings_of(UnusedClassesCheck(), four[0], four[1]) == []
-    assert math.exp(-8 / 2) < 0.02 < math.exp(-7 / 2)
-    many = [labels(*((n, each) for n in range(4)), classes=16) for each in (4, 3)]
-    assert len(findings_of(UnusedClassesCheck(), many[0], many[0])) == 1
-    assert findings_of(UnusedClassesCheck(), many[0], many[1]) == []
-    assert findings_of(UnusedClassesCheck(), *[replace(many[0], classes=15)] * 2) == []
     every = labels(*((n, 40) for n in range(10)))
     assert findings_of(UnusedClassesCheck(), *[every] * 8) == []
     pixels = labels((0, 900), (1, 90), classes=8, label_changes=None)

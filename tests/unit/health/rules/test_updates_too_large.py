@@ -42,26 +42,11 @@ def test_ratios_of_weights_that_were_read_in_part_bear_a_sign() -> None:
         assert "`conv1.weight` by ≈ 30 %" in found.message
 
 
-def test_a_first_step_that_replaces_the_weights_is_silent_if_the_run_settles() -> None:
-    (found,) = UpdatesTooLargeCheck()(record(scalars=updates([1e-3, 0.61, *[1e-3] * 6])))
-    assert (found.since_step, found.value) == (10, 0.61)
-    (found,) = UpdatesTooLargeCheck()(record(scalars=updates([4.1, *[1e-3] * 7])))
-    assert found.message == (
-        "step 0 moves a weight by 4.1 times its norm (median over the weights), `conv0.weight` by "
-        "4.1 times its norm"
-    )
-    for count, first, is_found in ((5, 3.9, 0), (5, 4.1, 1), (6, 0.61, 1)):
-        of = {f"update_ratio/conv{i}.weight": [first, 0.09, *[1e-3] * 6] for i in range(count)}
-        assert len(UpdatesTooLargeCheck()(record(scalars=of))) == is_found
-    for count, first, is_found in ((2, 0.61, 0), (2, 4.1, 1), (3, 0.61, 1)):
-        of = {f"update_ratio/conv{i}.weight": [first, 0.11, *[1e-3] * 6] for i in range(count)}
-        assert len(UpdatesTooLargeCheck()(record(scalars=of))) == is_found
-    of_one = {"update_ratio/conv0.weight": [62.0, 0.09, *[1e-3] * 6]}
-    assert UpdatesTooLargeCheck()(record(scalars=of_one)) == []  # it may start near 0
+def test_first_steps_that_replace_the_weights_are_silent_if_the_run_settles() -> None:
+    assert UpdatesTooLargeCheck()(record(scalars=updates([4.1, 0.61, *[1e-3] * 6]))) == []
     for ratios, count in (([1.1, 0.9, 0.5, 0.19] * 2, 0), ([1e-3] * 4 + [0.3] * 4, 1)):
         one = record(scalars={"update_ratio/conv0.weight": ratios})
         assert len(UpdatesTooLargeCheck()(one)) == count
-    assert UpdatesTooLargeCheck()(record(scalars=updates([0.59, 0.19, *[1e-3] * 6]))) == []
 
 
 def test_weights_that_may_start_near_0_are_said_to_if_the_loss_falls() -> None:
@@ -70,7 +55,7 @@ def test_weights_that_may_start_near_0_are_said_to_if_the_loss_falls() -> None:
         ([2.3] * LAST, "Steps of this size may undo", "or the weight decay"),
     ):
         facts = [replace(STEPPED, outputs=(replace(OUTPUT, loss=loss),)) for loss in losses]
-        given = record(scalars=updates([4.1, *[1e-3] * 7]), facts=facts)
+        given = record(scalars=updates([4.1, 0.3, 0.3, *[1e-3] * 5]), facts=facts)
         (found,) = UpdatesTooLargeCheck()(given)
         assert found.meaning.startswith(first)
         assert found.advice.startswith("Lower the learning rate")
@@ -133,11 +118,11 @@ def test_one_large_update_at_the_start_of_a_run_that_never_learns() -> None:
         facts = [replace(STEPPED, outputs=(replace(known, loss=of),)) for of in losses]
         return list(UpdatesTooLargeCheck()(record(scalars=updates(every), facts=facts)))
 
-    (one,) = found(2.19, 1e-3, 0.11, 0.05)
-    assert (one.since_step, one.value) == (10, 0.11)
-    assert found(2.19, 0.09) == found(2.17, 0.11) == found(2.19, *[1e-3] * 4, 0.11) == []
-    assert len(found(0.0, 0.11, spread=0.0)) == 1
-    assert found(0.0, 0.11) == found(0.0, 0.09, spread=0.0) == []
+    (one,) = found(2.19, 1e-3, 0.21, 0.05)
+    assert (one.since_step, one.value) == (10, 0.21)
+    assert found(2.19, 0.19) == found(2.17, 0.21) == found(2.19, *[1e-3] * 4, 0.21) == []
+    assert len(found(0.0, 0.21, spread=0.0)) == 1
+    assert found(0.0, 0.21) == found(0.0, 0.19, spread=0.0) == []
 
 
 def test_a_few_kernels_beside_many_other_weights_do_not_stand_for_all() -> None:
