@@ -456,6 +456,7 @@ UPDATE_IDLE = Threshold(
     faulty="below 0.04 % where the loss stays",
 )
 UPDATE_SPAN = Threshold(50, "training steps", "in fewer, no loss need fall")
+HARDLY_FALLS = Threshold(0.85, "share of the first loss", "half of what counts as learning")
 FEW_KERNELS = Threshold(1 / 3, "share of the weights", "a transformer has one convolution")
 CLIPPED = Threshold(1.01, "largest over smallest norm of all gradients", "rounding in float32")
 BATCHNORM_GAP = Threshold(

@@ -46,8 +46,8 @@ class UpdatesTooSmallCheck(Rule):
     Attributes:
         low: reported if all ratios of all logged steps are below it.
         idle: reported if their median over 50 steps or more is below it, and the loss hardly falls:
-            late in the run it is above 0.95 times its first value. Where no loss is known, the
-            median over the weights must be below it at each logged step.
+            late in the run it is above 0.95 times its first value (``low``: 0.85 times). Where no
+            loss is known, the median over the weights must be below it at each logged step.
     """
 
     low: float = thresholds.UPDATE_LOW.value
@@ -101,7 +101,7 @@ class UpdatesTooSmallCheck(Rule):
         if evidence.losses:
             if evidence.stays_late(thresholds.STAYS.value):
                 return self.idle
-            return 0.0
+            return self.low if evidence.stays_late(thresholds.HARDLY_FALLS.value) else 0.0
         most = np.nanmax(ratios.median, initial=0.0)
         return self.idle if most < self.idle else 0.0
 
