@@ -29,6 +29,22 @@ def test_one_slider_moves_everything_back_to_the_first_step(
     person.drawn(STEPS[-1])
 
 
+def test_the_marks_of_the_steps_follow_the_width_of_the_slider(
+    address: str, visit: Callable[..., Person]
+) -> None:
+    person = visit(address, run="good", layer="fmapboard/stem.0")
+    person.drawn(STEPS[-1])
+    widths = person.frame.evaluate(
+        """async () => { const found = [];
+        for (const width of ["210px", "330px"]) {
+          document.querySelector(".slider-room").style.flex = `0 0 ${width}`;
+          for (let frame = 0; frame < 3; frame += 1) await new Promise(requestAnimationFrame);
+          found.push(document.querySelector(".step-marks").style.width);
+        } return found; }"""
+    )
+    assert widths == ["210px", "330px"]
+
+
 @pytest.mark.parametrize("changed", [True, False])
 def test_arrow_keys_change_the_step_after_a_run_was_chosen_with_the_mouse(
     address: str, visit: Callable[..., Person], changed: bool

@@ -92,7 +92,7 @@ def history(provider: Provider, run: str, key: str, sample: int = 0) -> History:
 
     rows = provider.built(("history", run, key, str(sample)), build, _bytes)
     samples = max((row.samples for row in rows.values()), default=0)
-    if not any(row.values for row in rows.values()):
+    if not any(row.is_read for row in rows.values()):
         raise Missing(f"no record of {points[0].tag!r} can be read")
     if sample and sample >= samples:
         raise Missing(f"no sample {sample} in the records of {points[0].tag!r}")
@@ -142,18 +142,21 @@ class _Row(NamedTuple):
     """What a record tells.
 
     Attributes:
-        values: name of a statistic -> its values, float32 [drawn]; empty if it cannot be read.
+        values: name of a statistic -> its values, float32 [drawn].
         kernels: the kernels that were drawn.
         samples: number of samples of its pictures.
         earlier_kernels: an earlier picture of kernels that have hardly changed since.
+        is_read: False for a record that cannot be read.
     """
 
     values: Mapping[str, npt.NDArray[np.float32]]
     kernels: tuple[DrawnKernels, ...] = ()
     samples: int = 0
     earlier_kernels: PictureFacts | None = None
+    is_read: bool = True
 
 
+_BROKEN = _Row({}, is_read=False)
 _Rows: TypeAlias = dict[tuple[int, float], _Row]
 """Step, and its wall time in s -> its row, ascending by step."""
 
@@ -161,12 +164,12 @@ _Rows: TypeAlias = dict[tuple[int, float], _Row]
 def _read_on(provider: Provider, points: Sequence[Point], sample: int, known: _Rows) -> _Rows:
     """The rows at these points; only records that are new, or could not be read, are read."""
     by_place = {(point.step, point.wall_time): point for point in points}
-    rows = {place: known[place] for place in by_place if place in known and known[place].values}
+    rows = {place: known[place] for place in by_place if place in known and known[place].is_read}
     missing = [place for place in by_place if place not in rows]
     records = records_at(provider, [by_place[place] for place in missing])
     for place, record in zip(missing, records, strict=True):
         step, _ = place
-        rows[place] = _Row({}) if isinstance(record, FormatError) else _row(record, step, sample)
+        rows[place] = _BROKEN if isinstance(record, FormatError) else _row(record, step, sample)
     return {place: rows[place] for place in by_place}
 
 

@@ -53,3 +53,15 @@ def test_only_the_records_of_new_steps_are_read_again(tmp_path: Path) -> None:
     assert second.arrays["feature_maps.maximum"].tolist() == [[2], [3], [4], [5], [6]]
     assert 4 in provider.read
     assert 3 not in provider.read  # others are read again to choose the channel that is shown
+
+
+def test_a_layer_of_which_only_kernels_are_stored_has_a_history_without_numbers(
+    tmp_path: Path,
+) -> None:
+    model = nn.ModuleDict({"used": nn.Conv2d(1, 1, 1), "unused": nn.Conv2d(1, 1, 1)})
+    with fmapboard.watch(model, tmp_path, every=1, checks=False) as board:
+        for step in range(2):
+            with board.step(step):
+                model["used"](torch.ones(1, 1, 2, 2))
+    found = history(Files({"run": EventLog(tmp_path)}), "run", "fmapboard/unused")
+    assert (len(found.steps), found.arrays) == (len(found.kernels), {})
