@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +19,40 @@ from fmapboard.runs.provider import Point, Provider
 
 _BYTES = 500
 """Of a choice in memory."""
-_Choice = tuple[tuple[Point, ...], int | None]
-"""The points that were looked at, the first faulty one first, and the channel."""
+_At = tuple[str, int]
+"""Tag and step of a record."""
+
+
+class _Choice(NamedTuple):
+    """The channel that was chosen for a layer.
+
+    Attributes:
+        looked_at: the points whose records were read.
+        channel: the channel; None if none is drawn.
+    """
+
+    looked_at: tuple[Point, ...]
+    channel: int | None
+
+
+class _Samples(NamedTuple):
+    """Where a layer is looked at to choose its channel.
+
+    Attributes:
+        faulty: the first point in the most severe state; None if single channels are never to
+            blame.
+        code: that state.
+        sampled: the 1st, 2nd, 5th, 17th, … kept point.
+    """
+
+    faulty: Point | None
+    code: int
+    sampled: tuple[Point, ...]
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        """All of them, the faulty one first."""
+        return self.sampled if self.faulty is None else (self.faulty, *self.sampled)
 
 
 def shown_channels(provider: Provider, run: str, layers: Sequence[Series]) -> list[int | None]:
@@ -27,33 +61,51 @@ def shown_channels(provider: Provider, run: str, layers: Sequence[Series]) -> li
     If the layer has non-finite or large values, or half of its channels are dead or constant, it is
     one that is itself in the most severe of these states at the first kept step. Of several, and
     of a sound layer, it is the one with the largest mean of its standard
-    deviation, relative to that of the others, over the 1st, 2nd, 3rd, 5th, 9th, … kept step: a run
-    that grows rarely gets another one.
+    deviation, relative to that of the others, over the 1st, 2nd, 5th, 17th, … kept step: a run that
+    grows rarely gets another one.
     """
     table = run_overview(provider, run).table
-    return [_shown_channel(provider, run, series, table) for series in layers]
+    samples = [_samples(series, table) for series in layers]
+
+    @cache
+    def records() -> dict[_At, Record]:
+        """Those of all layers, in one request; made if the channel of one is not known."""
+        points = {_at(point): point for sample in samples for point in sample.points}
+        found = zip(points, records_at(provider, list(points.values())), strict=True)
+        return {at: record for at, record in found if not isinstance(record, FormatError)}
+
+    def shown(series: Series, looked_at: _Samples) -> int | None:
+        def build(last: _Choice | None) -> _Choice:
+            if last is not None and last.looked_at == looked_at.points:
+                return last
+            return _Choice(looked_at.points, _channel(looked_at, records()))
+
+        return provider.built(("shown", run, series.layer.key), build, lambda _: _BYTES).channel
+
+    return [shown(*pair) for pair in zip(layers, samples, strict=True)]
 
 
-def _shown_channel(
-    provider: Provider, run: str, series: Series, table: HealthTable | None
-) -> int | None:
+def _samples(series: Series, table: HealthTable | None) -> _Samples:
     points = series.points
     faulty, code = _first_faulty(points, series, table)
-    places = [0, *(2**power for power in range(len(points).bit_length()))]
+    places = [0, *(4**power for power in range(len(points).bit_length()))]
     sampled = [points[place] for place in places if place < len(points)]
-    looked_at = (points[0] if faulty is None else faulty, *sampled)
+    return _Samples(faulty, code, tuple(sampled))
 
-    def build(last: _Choice | None) -> _Choice:
-        if last is not None and last[0] == looked_at:
-            return last
-        at_fault, *others = records_at(provider, looked_at)
-        spreads = [_spread(record) for record in others if not isinstance(record, FormatError)]
-        guilty = None
-        if faulty is not None and not isinstance(at_fault, FormatError):
-            guilty = _guilty(at_fault, code)
-        return looked_at, _largest([spread for spread in spreads if len(spread)], guilty)
 
-    return provider.built(("shown", run, series.layer.key), build, lambda _: _BYTES)[1]
+def _at(point: Point) -> _At:
+    return point.tag, point.step
+
+
+def _channel(samples: _Samples, records: Mapping[_At, Record]) -> int | None:
+    """The channel that is shown, given the records that can be read."""
+    sampled = [records.get(_at(point)) for point in samples.sampled]
+    spreads = [_spread(record) for record in sampled if record is not None]
+    guilty = None
+    at_fault = None if samples.faulty is None else records.get(_at(samples.faulty))
+    if at_fault is not None:
+        guilty = _guilty(at_fault, samples.code)
+    return _largest([spread for spread in spreads if len(spread)], guilty)
 
 
 def _first_faulty(

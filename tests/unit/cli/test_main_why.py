@@ -202,7 +202,8 @@ def test_the_text_the_file_and_the_tab_say_the_same_as_the_command(
     assert text_of(runs / name) == lines
     line = open_tab(runs).ask("data/findings", run=name)["line"]
     assert (line["state"], line["text"]) == (answer["verdict"], answer["line"])
-    assert line["rest"] == lines[-len(line["rest"]) :]
+    rest = [f"{remark['label']}: {remark['text']}" for remark in line["rest"]]
+    assert rest == lines[-len(rest) :]
     assert answer["line"] in lines[1]
     assert [one for one in answer["evidence"] if one.startswith("loss 2.")]
 

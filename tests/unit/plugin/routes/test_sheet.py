@@ -14,6 +14,8 @@ from tab_client import Tab, open_tab
 from torch import Tensor, nn
 
 import fmapboard
+from fmapboard.plugin import shown_channels
+from fmapboard.plugin.stored_record import records_at
 
 STEPS, SIDE = [0, 1, 2], 12
 NAN, NOT_DRAWN = 251, 250
@@ -205,3 +207,25 @@ def test_one_channel_is_shown_in_the_whole_run_the_guilty_one_if_there_is_one(
         assert facts["rows"][0]["channel"] == channel
     history, _ = tab.open("data/history", run="run", key="fmapboard/0")
     assert history["shown"] == channel
+
+
+def test_the_channels_of_all_layers_are_chosen_from_one_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = nn.Sequential(*[nn.Conv2d(1, 1, 3, padding=1) for _ in range(6)])
+    with fmapboard.watch(model, tmp_path / "run", every=1) as board:
+        for step in range(6):
+            with board.step(step):
+                model(ramp())
+    asked: list[int] = []
+
+    def counted(provider: Any, points: Any) -> Any:
+        asked.append(len(points))
+        return records_at(provider, points)
+
+    monkeypatch.setattr(shown_channels, "records_at", counted)
+    key = [f"fmapboard/{layer}" for layer in range(6)]
+    tab = open_tab(tmp_path)
+    for steps in ([0, 5], [1, 4]):
+        tab.open("data/sheet", run="run", key=key, step=steps, cell=SIDE)
+    assert asked == [6 * len([0, 1, 4])]  # steps 0, 1 and 4 of each layer, once
