@@ -30,9 +30,8 @@ class BatchnormSmallBatchCheck(Rule):
 
     Attributes:
         batch: largest number of images, or else of rows of the output.
-        gap: |log(batch variance / running variance)| from which it is reported: of each layer the
-            median over the second half of the logged steps, of these that over the layers or, of
-            one image, the largest.
+        gap: |log(batch variance / running variance)| from which it is reported, median over the
+            layers and the second half of the logged steps.
         least: number of logged steps.
     """
 
@@ -53,19 +52,14 @@ class BatchnormSmallBatchCheck(Rule):
         steps, gaps = over_steps(evidence.record.group(BATCHNORM_GAP).values())
         late = np.abs(gaps[len(steps) // 2 :])
         late = late[:, np.isfinite(late).any(0)]  # [steps, layers]
-        value = 0.0
-        if batch == 1:
-            value = float(np.nanmedian(late, axis=0).max(initial=0.0))
-        elif late.size:
-            value = float(np.nanmedian(late))
+        value = float(np.nanmedian(late)) if late.size else 0.0
         if value < self.gap:
             return
         inputs = "1 input" if batch == 1 else f"{batch} inputs"
-        which = "the most" if batch == 1 else "median"
         factor = math.exp(min(value, thresholds.LARGEST_LOGARITHM.value))
         yield Finding(
             message=f"BatchNorm sees {inputs} per step, whose variance differs by a factor of "
-            f"{factor:.2g} from its running variance ({which} of {late.shape[1]} layers), since "
+            f"{factor:.2g} from its running variance (median of {late.shape[1]} layers), since "
             f"step {steps[0]}",
             since_step=int(steps[0]),
             value=value,

@@ -57,10 +57,9 @@ class InputMagnitudeCheck(Rule):
         if first is not None and _receives_zeros(evidence, first):
             yield _zeros(evidence, first)
             return
-        is_embedding = first is not None and first.facts.type == "Embedding"
-        found = None if is_embedding else _input_magnitudes(evidence)
-        if found is None and is_embedding:
+        if first is not None and first.facts.type == "Embedding":
             return  # words have no magnitude
+        found = _input_magnitudes(evidence)
         if found is None or min(found.ratios[0], np.median(found.ratios)) > self.noise:
             raise NotRecorded("the input's range")
         value = float(found.ratios[0])

@@ -34,7 +34,6 @@ class ProbabilitiesIntoLossCheck(Rule):
 
     least: int = thresholds.LOGGED_STEPS.value
     kind: ClassVar[str] = "probabilities_into_loss"
-    unless: ClassVar[tuple[str, ...]] = ("loss_without_logarithm",)
     leads_to: ClassVar[tuple[str, ...]] = effects.anything()
     is_from_start: ClassVar[bool] = True
     cure: ClassVar[str] = "no_activation"

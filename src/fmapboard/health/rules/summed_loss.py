@@ -40,7 +40,7 @@ class SummedLossCheck(Rule):
         """See `Rule.find`."""
         if {name for facts in evidence.facts.values() for name in facts.optimizers} != {"SGD"}:
             return
-        if evidence.losses and not evidence.is_stuck and evidence.lost_since is None:
+        if not evidence.is_stuck and evidence.lost_since is None:
             return
         for name, steps in evidence.outputs.items():
             for step, output in steps.items():
