@@ -106,15 +106,15 @@ class Experiments:
         trained = [finding for finding in tried if proofs[finding.kind].steps]
         cures = {finding.kind: proofs[finding.kind].cure for finding in trained[:_MOST_TOGETHER]}
         first = {finding.kind: finding.cure or "" for finding in tried}
-        refuted = [kind for kind in cures if proofs[kind].outcome == REFUTED]
-        for kind in refuted if len(cures) > 1 else ():
+        weak = [kind for kind in cures if proofs[kind].outcome != PROVEN]
+        for kind in weak if len(cures) > 1 else ():
             without = tuple(other for other in cures if other != kind)
             for level in range(_LEVELS):
                 chosen = dict(cures)
-                for weak in refuted:
-                    chosen[weak] = _variant(first[weak], level)
+                for other in weak:
+                    chosen[other] = _variant(first[other], level)
                 proof = self._proof(setting, chosen, kind, without, left=2)
-                if proof.outcome == PROVEN:
+                if proof.outcome == PROVEN and _ends_lower(proof, proofs[kind]):
                     found[kind] = proof
                     break
         return found
@@ -294,16 +294,35 @@ def _ends(losses: Sequence[float], steps: int, batches: int) -> Ends:
 
 
 def _outcome(as_it_is: Ends, cured: Ends, cure: str) -> Outcome:
-    """What two trainings show; the cause is there, otherwise its cure would have been refused."""
+    """What two trainings show.
+
+    A cause is there if its cure would have been refused otherwise, or if at the first step it costs
+    more than all steps bring without it. Such a cause is not refuted where the network learns in
+    spite of it, nor where the copy without it ends lower and does not learn, which has another
+    cause.
+    """
     if not isfinite(cured.last):
         return REFUTED
     first = min((loss for loss in (as_it_is.first, cured.first) if isfinite(loss)), default=0.0)
     gain = first - cured.last
-    if gain <= _CLEARLY * abs(first):
-        return REFUTED
-    if not isfinite(as_it_is.last) or first - as_it_is.last < _FURTHER * gain:
+    learns = gain > _CLEARLY * abs(first)
+    if learns and not first - as_it_is.last >= _FURTHER * gain:  # NaN too
         return PROVEN
-    return INCONCLUSIVE if cure in OF_FACTS else REFUTED
+    ends_lower = not cured.last >= as_it_is.last
+    costs_more = as_it_is.first - cured.first > gain
+    if cure in OF_FACTS:
+        return INCONCLUSIVE if learns or ends_lower else REFUTED
+    return INCONCLUSIVE if learns and costs_more else REFUTED
+
+
+def _ends_lower(without_all: Proof, alone: Proof) -> bool:
+    """True if a copy without several causes ends lower than one as it is, with all of them.
+
+    Otherwise the cure of one has spoilt the training, and the cure of the other makes up for that.
+    """
+    as_it_is = alone.as_it_is[1]
+    cured = without_all.cured[1]
+    return as_it_is is None or (cured is not None and cured < as_it_is)
 
 
 def _known(ends: Ends) -> tuple[float | None, ...]:

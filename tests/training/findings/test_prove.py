@@ -19,7 +19,7 @@ from fmapboard.checks import Finding
 from fmapboard.errors import ConfigurationError
 from fmapboard.formats.checks import Proof
 from fmapboard.rehearsal import prove
-from fmapboard.rehearsal.prove import Experiments
+from fmapboard.rehearsal.prove import Ends, Experiments
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
@@ -147,6 +147,58 @@ def test_where_both_copies_learn_a_cause_that_is_there_stays_first(
     lines = why(capsys, tmp_path / "run")[1].splitlines()
     assert any(line.startswith("cause: not_in_optimizer") for line in lines)
     assert any(line.startswith("proof: inconclusive: as it is ") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("cure", "as_it_is", "cured", "outcome"),
+    [
+        ("new_weights", (46.0, 0.65), (1.8, 0.28), "inconclusive"),  # costs 44 at the first step
+        ("new_weights", (1.9, 0.65), (1.8, 0.28), "refuted"),
+        ("new_weights", (46.0, 1.79), (1.8, 0.28), "proven"),
+        ("new_weights", (46.0, 0.65), (1.8, 1.9), "refuted"),  # without it nothing is learnt
+        ("zero_grad", (1.8, 6.8), (1.8, 2.0), "inconclusive"),  # another cause is left
+        ("zero_grad", (1.8, 6.8), (1.8, 7.0), "refuted"),
+        ("zero_grad", (1.8, 6.8), (1.8, 0.9), "proven"),
+        ("zero_grad", (1.8, float("nan")), (1.8, 2.0), "inconclusive"),
+        ("lower_rate", (1.8, 6.8), (1.8, 2.0), "refuted"),
+        ("lower_rate", (1.8, float("nan")), (1.8, 0.9), "proven"),
+        ("lower_rate", (1.8, 0.9), (1.8, float("nan")), "refuted"),
+    ],
+)
+def test_a_cause_that_is_there_is_refuted_only_where_the_loss_is_no_lower_without_it(
+    cure: str, as_it_is: tuple[float, float], cured: tuple[float, float], outcome: str
+) -> None:
+    assert prove._outcome(Ends(*as_it_is), Ends(*cured), cure) == outcome
+
+
+@pytest.mark.parametrize(
+    ("as_it_is", "without_both", "kept"),
+    [(0.26, 1.77, False), (1.79, 0.5, True), (None, 0.5, True)],
+)
+def test_a_cause_is_proven_beside_another_only_if_the_loss_without_both_is_lower(
+    as_it_is: float | None,
+    without_both: float,
+    kept: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In place of trainings: each cure alone is refuted, and both together seem to help."""
+
+    def proof(*args: Any, **_: Any) -> Proof:
+        cures, kind, without = args[2], args[3], args[4]
+        outcome = "proven" if without else "refuted"
+        cured = without_both if without else 1.8
+        return Proof(outcome, cures[kind], 50, (1.8, as_it_is), (1.8, cured), without=without)
+
+    model = network()
+    optimizer = sgd(model, 0.05)
+    with watched(model, tmp_path, optimizer) as board:
+        trained(board, model, optimizer)
+        monkeypatch.setattr(Experiments, "_proof", proof)
+        found = tried(board, loss_climbed="turned_sign", updates_too_large="lower_rate")
+        monkeypatch.undo()
+    expected = "proven" if kept else "refuted"
+    assert [proof.outcome for proof in found.values()] == [expected, expected]
 
 
 def test_of_two_causes_at_once_each_is_proven_beside_the_other(tmp_path: Path) -> None:
