@@ -27,7 +27,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Checkpoint directory .* not empty:UserWarning"),
 ]
 
-QUESTIONS = 9
+QUESTIONS = 13
 
 
 def weights(model: nn.Module) -> list[Tensor]:
@@ -88,7 +88,7 @@ def test_a_framework_trains_bitwise_the_same_after_a_rehearsal_with_its_loss(
     assert callback.rehearsal.faults == ()
     judged = {o.kind: o.answer.judgement for o in callback.rehearsal.outcomes}
     assert judged["one_batch_is_learnt"] == judged["images_mix"] == "fine"
-    assert "no fault found (9 questions" in capsys.readouterr().out
+    assert "no fault found (13 questions" in capsys.readouterr().out
     assert all(map(torch.equal, bare, seen))
 
 

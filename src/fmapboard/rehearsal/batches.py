@@ -165,12 +165,25 @@ def with_tensors(batch: Any, changed: Mapping[int, Tensor]) -> Any:
 
 
 def first_samples(batch: Any, task: Task, count: int) -> Any:
-    """The first samples of a batch; the whole batch if it cannot be cut."""
+    """The first samples of a batch; the whole batch if it cannot be cut, or is a graph."""
     size, axis = size_of(batch, task)
-    if not 0 < count < size:
+    if not 0 < count < size or has_relations(batch, task, size):
         return batch
     cut = _cut(batch, size, axis, count)
     return batch if cut is None else cut
+
+
+def has_relations(batch: Any, task: Task, size: int) -> bool:
+    """True if an input says which samples belong together, such as the edges of a graph."""
+    inputs = input_tensors(batch, task)
+    if any(tensor.layout is not torch.strided for tensor in inputs):
+        return True
+    for tensor in inputs[1:]:
+        if tensor.dim() == 2 and tensor.shape[0] == tensor.shape[1] == size:
+            return True
+        if tensor.dim() == 2 and tensor.shape[0] == 2 != size and not tensor.is_floating_point():
+            return True
+    return False
 
 
 def _cut(value: Any, size: int, axis: int, count: int) -> Any:

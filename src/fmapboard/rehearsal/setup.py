@@ -135,6 +135,7 @@ class Setup:
         training: bool | None = None,
         gradients: bool = False,
         needs_loss: bool = False,
+        seed: int | None = None,
     ) -> Pass:
         """Run a copy on a batch.
 
@@ -142,9 +143,10 @@ class Setup:
             training: the mode of all modules; None keeps each module's own.
             gradients: keep the graph.
             needs_loss: compute the loss, too.
+            seed: of torch's random numbers; None continues from the caller's.
         """
         own_task = copy.own(self.task)
-        run = partial(_Seen().run, own_task, needs_loss=needs_loss)
+        run = partial(_Seen().run, own_task, needs_loss=needs_loss, seed=seed)
         result = copy.call(run, batch, training=training, gradients=gradients)
         found: Pass = result
         return found
@@ -291,8 +293,12 @@ class _Seen:
         self._calls: list[Call] = []
         self._outer: list[Call] = []
 
-    def run(self, task: Task, model: nn.Module, batch: Any, *, needs_loss: bool) -> Pass:
+    def run(
+        self, task: Task, model: nn.Module, batch: Any, *, needs_loss: bool, seed: int | None
+    ) -> Pass:
         """Run the pass; ``task`` comes first, so that a copy of it can be made."""
+        if seed is not None:  # the pass puts the caller's random state back
+            torch.manual_seed(seed)
         handles = []
         try:
             for name, module in model.named_modules():

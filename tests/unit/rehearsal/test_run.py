@@ -81,6 +81,10 @@ def test_a_healthy_training_answers_every_question_and_has_no_fault() -> None:
         ("every_parameter_moves", "fine"),
         ("images_mix", "fine"),
         ("input_reaches_output", "fine"),
+        ("target_is_hidden", "fine"),
+        ("padding_is_ignored", "not judged"),
+        ("every_input_matters", "fine"),
+        ("labels_count", "fine"),
         ("first_loss", "fine"),
         ("one_batch_is_learnt", "fine"),
         ("rates", "fine"),
@@ -88,7 +92,7 @@ def test_a_healthy_training_answers_every_question_and_has_no_fault() -> None:
         ("bfloat16_agrees", "fine"),
     ]
     found.raise_for_faults()
-    assert found.verdict.startswith("no fault found (10 questions in ")
+    assert found.verdict.startswith("no fault found (14 questions in ")
     assert json.loads(json.dumps(found.to_dict()))["faults"] == []
 
 
@@ -362,7 +366,7 @@ FAULTS: dict[str, tuple[str, Callable[[], Rehearsal]]] = {
     "view": ("images_mix", lambda: rehearsed(Tokens(batch_first=False), TEXT)),
     "positions": ("input_reaches_output", lambda: rehearsed(Tokens(positions=False), TEXT)),
     "mask": (
-        "input_reaches_output",
+        "target_is_hidden",
         lambda: rehearsed(Tokens(predicts=True), (TOKENS[:, :-1], TOKENS[:, 1:]), next_token),
     ),
     "same images": (
@@ -388,11 +392,11 @@ FAULTS: dict[str, tuple[str, Callable[[], Rehearsal]]] = {
     "state of the first layer": ("every_parameter_moves", lambda: rehearsed(Recurrent(0), BATCH)),
     "same frames": ("input_reaches_output", lambda: clips(same=True)),
     "shifted twice": (
-        "input_reaches_output",
+        "target_is_hidden",
         lambda: rehearsed(Causal(20), (TOKENS[:, :-1], TOKENS[:, 1:]), shifts),
     ),
     "labels of visible tokens": (
-        "input_reaches_output",
+        "target_is_hidden",
         lambda: rehearsed(
             Tokens(predicts=True),
             hidden_tokens(TOKENS[:, :10].masked_fill(HIDDEN, -100)),
@@ -434,7 +438,7 @@ HEALTHY: dict[str, tuple[str, Callable[[], Rehearsal]]] = {
     "state of the last layer": ("every_parameter_moves", lambda: rehearsed(Recurrent(1), BATCH)),
     "moving clips": ("input_reaches_output", lambda: clips(same=False)),
     "as many classes as tokens": (
-        "input_reaches_output",
+        "target_is_hidden",
         lambda: rehearsed(
             Causal(10),
             (TOKENS[:, :-1] % 10, TOKENS[:, 1:] % 10),
@@ -442,11 +446,11 @@ HEALTHY: dict[str, tuple[str, Callable[[], Rehearsal]]] = {
         ),
     ),
     "shifted once": (
-        "input_reaches_output",
+        "target_is_hidden",
         lambda: rehearsed(Causal(20), (TOKENS[:, :-1], TOKENS[:, :-1]), shifts),
     ),
     "labels of hidden tokens": (
-        "input_reaches_output",
+        "target_is_hidden",
         lambda: rehearsed(
             Tokens(predicts=True),
             hidden_tokens(TOKENS[:, :10].masked_fill(~HIDDEN, -100)),
@@ -647,7 +651,7 @@ def test_ctrl_c_ends_a_rehearsal_with_what_is_known(call: int) -> None:
     torch.set_rng_state(state)
     found = rehearsed(model, batch, optimizer=optimizer)
     assert found.is_interrupted
-    assert len(found.outcomes) < 9
+    assert len(found.outcomes) < 13
     assert "ended by Ctrl-C" in found.verdict
     assert torch.equal(torch.get_rng_state(), state)
     assert all(map(torch.equal, model.state_dict().values(), before))

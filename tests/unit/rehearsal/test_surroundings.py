@@ -402,7 +402,7 @@ def test_an_optimizer_that_needs_a_closure_is_given_one(kind: Any) -> None:
     optimizer = kind(model.parameters())
     found = rehearsed(model, optimizer)
     assert found.faults == ()
-    assert len(found.outcomes) == 9
+    assert len(found.outcomes) == 13
 
 
 def test_the_error_of_an_optimizer_that_takes_no_closure_is_shown() -> None:

@@ -11,11 +11,14 @@ from torch import Tensor, nn
 
 from fmapboard.gradients.optimizers import holding
 from fmapboard.model.layers import clean_name
+from fmapboard.rehearsal.batches import first_samples
 from fmapboard.rehearsal.experiment import Answer, Experiment, fault, fine, not_judged
 from fmapboard.rehearsal.setup import Pass, Setup, optimized, parameter_names, warmed_up
 from fmapboard.rehearsal.training_copy import TrainingCopy
 
 _LISTED = 4
+_BATCHES = 4
+"""For none of which a layer may be called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +31,13 @@ class EveryParameterMoves(Experiment):
     optimizer holds get none, or only those of other outputs; a layer or a direction of a recurrent
     network gets none; gradients are not finite; layers with a gradient that no optimizer holds, if
     most others are held; the optimizer holds none of the parameters; every weight of a layer is
-    zero and stays so.
+    zero and stays so, or all of its units have the same weights; a group whose rate is 0, unless
+    only a head is trained; an output that the network returns and the loss does not use, if it has
+    layers of its own that the optimizer holds; a layer of torch that is never called, and a tensor
+    with a gradient that is no parameter.
 
-    Not judged: frozen parameters, parts that are not called or whose output is not used (heads
-    that wait for another loss), layers that follow one that starts at zero.
+    Not judged: frozen parameters, parts whose output is neither used nor returned, layers that
+    follow one that starts at zero.
 
     Attributes:
         not_held: share of the values with a gradient that no optimizer may hold: where only a head
@@ -57,7 +63,7 @@ class EveryParameterMoves(Experiment):
             )
         if not bool(torch.isfinite(loss)):
             return self._not_finite(setup, seen, loss)
-        loss.backward()  # type: ignore[no-untyped-call]  # torch has no types here
+        loss.backward(retain_graph=True)  # type: ignore[no-untyped-call]  # torch has no types here
         trained = {n: p for n, p in parameter_names(copy.model) if p.requires_grad}
         wrong = self._gradients(setup, copy, seen, trained)
         if wrong is not None:
@@ -122,6 +128,8 @@ class EveryParameterMoves(Experiment):
         return (
             self._zero_gradients(trained)
             or _unused_in_recurrent(copy.model, trained, held)
+            or _unused_outputs(seen, trained, held)
+            or _never_called(setup, copy, trained, held)
             or _detached(seen, trained, held)
             or self._held(setup, copy, trained)
         )
@@ -141,6 +149,14 @@ class EveryParameterMoves(Experiment):
         self, setup: Setup, copy: TrainingCopy, trained: dict[str, nn.Parameter]
     ) -> Answer | None:
         held = optimized(copy)
+        plain = _plain_tensors(copy.model, held)
+        if plain:
+            return fault(
+                f"{plain} gets a gradient and is no parameter: no optimizer holds it",
+                figure=1.0,
+                layer=plain,
+                advice="Make it an nn.Parameter, or put it into an nn.ParameterList",
+            )
         outside = _outside(copy.model, held)
         if outside:
             return fault(
@@ -185,6 +201,18 @@ class EveryParameterMoves(Experiment):
                 still.append(name)
         if still and len(still) == count:
             return _nothing_moved(fresh)
+        still_layer = self._without_rate(fresh, still, trained)
+        if still_layer is not None:
+            return still_layer
+        alike = _layers_of_one_unit(copy.model, fresh.model, trained)
+        if alike:
+            return fault(
+                f"all units of {_named(alike)} have the same weights, and so after a step",
+                figure=len(alike),
+                layer=alike[0],
+                advice="Initialize them with random numbers: units that start the same stay the "
+                "same",
+            )
         zero = _zero_layers(copy.model, fresh.model)
         if zero:
             return fault(
@@ -199,6 +227,110 @@ class EveryParameterMoves(Experiment):
         if not count:
             return not_judged("no parameter has a gradient")
         return fine(text, count)
+
+    def _without_rate(
+        self, fresh: TrainingCopy, still: list[str], trained: dict[str, nn.Parameter]
+    ) -> Answer | None:
+        """A fault if the rate of the last layer is 0, or of layers that are not most of them."""
+        resting = set()
+        for group in fresh.optimizer.param_groups:
+            if float(group.get("lr", 1.0)) == 0.0:
+                resting |= set(map(id, group["params"]))
+        named = [name for name, p in parameter_names(fresh.model) if id(p) in resting]
+        own = [name for name in named if name in still]
+        moving = [n for n, p in trained.items() if _has_gradient(p) and n not in own]
+        if not own or not moving:
+            return None
+        values = sum(trained[name].numel() for name in own)
+        share = values / (values + sum(trained[name].numel() for name in moving))
+        with_gradient = [n for n, p in trained.items() if _has_gradient(p)]
+        if share > self.not_held and with_gradient[-1] not in own:
+            return None  # only a head is trained
+        return fault(
+            f"one step does not change {_named(own)}: the learning rate of their group is 0",
+            figure=0.0,
+            layer=own[0].rpartition(".")[0],
+            advice="Set the rate of that group, or set requires_grad=False",
+        )
+
+
+def _unused_outputs(seen: Pass, trained: dict[str, nn.Parameter], held: set[int]) -> Answer | None:
+    """A fault if the network returns an output whose own layers the loss does not train."""
+    outputs = [output for output in seen.outputs if output.requires_grad]
+    if len(outputs) < 2:
+        return None
+    without = {n: p for n, p in trained.items() if p.grad is None and id(p) in held}
+    if not without:
+        return None
+    for number, output in enumerate(outputs):
+        found = torch.autograd.grad(
+            output.sum(), list(without.values()), retain_graph=True, allow_unused=True
+        )
+        names = [n for n, g in zip(without, found, strict=True) if g is not None and g.any()]
+        if names:
+            return fault(
+                f"output {number} of {len(outputs)} is not part of the loss: no gradient reaches "
+                f"{_named(names)}, which only it trains",
+                figure=len(names),
+                layer=names[0].rpartition(".")[0],
+                advice="Is the loss computed from the output that is meant? Add a loss of this "
+                "one, or leave its layers out of the optimizer",
+            )
+    return None
+
+
+def _never_called(
+    setup: Setup, copy: TrainingCopy, trained: dict[str, nn.Parameter], held: set[int]
+) -> Answer | None:
+    """A fault if a layer that the optimizer holds is called for none of some batches."""
+    unused = {n for n, p in trained.items() if p.grad is None and id(p) in held}
+    called = set[str]()
+    for batch in setup.batches[:_BATCHES]:
+        if not unused:
+            return None
+        small = first_samples(batch, setup.task, 16)
+        called |= {call.name for call in setup.forward(copy, small).calls}
+        inside = {name.rpartition(".")[0] for name in unused}
+        # of a layer whose parent uses its weights, the parent is called
+        unused = {n for n in unused if n.rpartition(".")[0] in inside - called}
+    kinds = {clean_name(name): module for name, module in copy.model.named_modules()}
+    layers = {n.rpartition(".")[0] for n in unused}
+    plain = {name for name in layers if name in kinds and _is_layer(kinds[name])}
+    if not plain:
+        return None
+    listed = sorted(plain)
+    return fault(
+        f"the optimizer holds {_named(listed)}, which forward() never calls",
+        figure=len(listed),
+        layer=listed[0],
+        advice="Call it in forward(), or take it out of the network",
+    )
+
+
+def _is_layer(module: nn.Module) -> bool:
+    """True for a layer of torch, whose weights only its own call uses."""
+    return type(module).__module__.startswith("torch.nn.modules") and not list(module.children())
+
+
+def _layers_of_one_unit(
+    before: nn.Module, after: nn.Module, trained: dict[str, nn.Parameter]
+) -> list[str]:
+    """Layers all of whose units have the same weights, before a step and after it."""
+    later = dict(after.named_parameters())
+    found = []
+    for name, weight in before.named_parameters():
+        other = later.get(name)
+        if other is None or weight.dim() < 2 or len(weight) < 2 or not weight.requires_grad:
+            continue
+        is_trained = clean_name(name) in trained and _has_gradient(trained[clean_name(name)])
+        if not is_trained or not bool(weight.any()):
+            continue
+        rows = weight.detach().flatten(1)
+        if bool((rows == rows[:1]).all()) and bool(
+            (other.flatten(1) == other.flatten(1)[:1]).all()
+        ):
+            found.append(clean_name(name).rpartition(".")[0])
+    return found
 
 
 def _unused_in_recurrent(
@@ -272,6 +404,22 @@ def _outside(model: nn.Module, held: set[int]) -> str:
                 for parameter in module.parameters():
                     if parameter.grad is not None and id(parameter) not in held:
                         return f"{name}.{attribute}".lstrip(".")
+    return ""
+
+
+def _plain_tensors(model: nn.Module, held: set[int]) -> str:
+    """The attribute that holds a tensor with a gradient which torch does not register."""
+    registered = {id(tensor) for tensor in (*model.parameters(), *model.buffers())}
+    for name, owner in model.named_modules():
+        for attribute, value in vars(owner).items():
+            if attribute.startswith("_"):
+                continue
+            items = value if isinstance(value, (list, tuple)) else [value]
+            for tensor in items:
+                if not isinstance(tensor, Tensor) or not tensor.is_leaf or tensor.grad is None:
+                    continue
+                if id(tensor) not in held and id(tensor) not in registered:
+                    return f"{name}.{attribute}".lstrip(".")
     return ""
 
 

@@ -17,6 +17,7 @@ from fmapboard.rehearsal.experiment import Answer, Experiment, fault, fine, not_
 from fmapboard.rehearsal.experiments.one_batch_is_learnt import lowest
 from fmapboard.rehearsal.pairing import last_activation, out_of_reach, unpaired
 from fmapboard.rehearsal.setup import Setup, entropy, log_classes
+from fmapboard.rehearsal.tried import normalized
 
 _MOST_ROWS = 512
 
@@ -51,11 +52,13 @@ class FirstLoss(Experiment):
     It costs one pass, and 20 steps if the loss is high.
 
     The loss and its labels are read from the gradient at the output. A fault: a softmax before
-    cross-entropy, NLL of logits or of probabilities, labels above 1 in binary cross-entropy, a loss
-    whose sign is turned; labels that are not paired with outputs, as where [N, 1] and [N] are
-    broadcast to [N, N], or logits [N, C, H, W] are reshaped to [-1, C]; targets outside of the
-    values of the last activation; other labels than those of the batch; a cross-entropy far above
-    guessing, which smaller weights in the last layer bring down to it, or 20 steps do not.
+    cross-entropy, NLL of logits or of probabilities, a divergence of numbers that are no
+    logarithms, a softmax or cross-entropy over classes beside several labels per image, labels
+    above 1 in binary cross-entropy, a loss whose sign is turned; labels that are not paired with
+    outputs, as where [N, 1] and [N] are broadcast to [N, N], or logits [N, C, H, W] are reshaped to
+    [-1, C]; targets outside of the values of the last activation; other labels than those of the
+    batch; a cross-entropy far above guessing, which smaller weights in the last layer bring down to
+    it, or 20 steps do not.
 
     Not judged: losses of which no guess is known.
 
@@ -131,6 +134,13 @@ class FirstLoss(Experiment):
             text += f" and guessing by their shares {entropy(classes):.3g}"
         if first < max(self.factor * guess, guess + 1):
             return fine(text, first)
+        scaled = self._scaled(setup)
+        if scaled < max(self.factor * guess, guess + 1):
+            return fault(
+                f"{text}; with normalized inputs it is {scaled:.3g}",
+                figure=first,
+                advice="Shift and scale the inputs to a mean near 0 and a deviation near 1",
+            )
         rescaled = self._rescaled(setup, output)
         if rescaled < max(self.factor * guess, guess + 1):
             return fault(
@@ -148,6 +158,14 @@ class FirstLoss(Experiment):
             advice="Outputs are too large at the start: make the initial weights of the last "
             "layer smaller, and scale the images",
         )
+
+    def _scaled(self, setup: Setup) -> float:
+        """The first loss with normalized inputs."""
+        batch = normalized(setup, setup.batch)
+        if batch is None:
+            return inf
+        loss = setup.forward(setup.make_copy(), batch, needs_loss=True).loss
+        return inf if loss is None else float(loss)
 
     def _rescaled(self, setup: Setup, output: Tensor) -> float:
         """The first loss with weights of the last layer that make outputs vary by 1."""
@@ -170,7 +188,7 @@ def _by_value(setup: Setup, returned: Tensor, loss: float) -> Answer | None:
     if not isinstance(label, Tensor) or label.is_complex() or output.dim() > 2:
         return None
     if label.is_floating_point():
-        return _binary(output, label, loss)
+        return _of_shares(output, label, loss) or _binary(output, label, loss)
     if output.dim() < 2 or label.shape != output.shape[:1] or output.shape[1] < 2:
         return None
     labels = label.long()
@@ -230,6 +248,48 @@ def _binary(output: Tensor, label: Tensor, loss: float) -> Answer | None:
     )
 
 
+def _of_shares(output: Tensor, label: Tensor, loss: float) -> Answer | None:
+    """A fault if outputs that sum to 1 are compared with labels that do not, or no logarithms."""
+    if output.dim() != 2 or output.shape != label.shape or output.shape[1] < 3:
+        return None
+    several = bool(((label == 0) | (label == 1)).all()) and not _all_one(label.sum(1))
+    if several and bool((output >= 0).all()) and _all_one(output.sum(1)):
+        of_shares = functional.binary_cross_entropy(output.clamp(0, 1), label)
+        if _is_close(of_shares, loss):
+            return fault(
+                "the network ends in a softmax, whose outputs sum to 1, and labels of binary "
+                f"cross-entropy sum to {float(label.sum(1).min()):g} to "
+                f"{float(label.sum(1).max()):g}",
+                figure=loss,
+                advice="Use a sigmoid in place of the softmax",
+            )
+    if several and _is_close(functional.cross_entropy(output, label), loss):
+        return fault(
+            "cross-entropy over classes is given several labels per image, or none",
+            figure=loss,
+            advice="Use binary cross-entropy, one per label",
+        )
+    if _all_one(output.exp().sum(1)) or not bool((label >= 0).all()):
+        return None
+    total = functional.kl_div(output, label, reduction="sum")
+    for count in (output.numel(), len(output), 1):
+        if _is_close(total / count, loss):
+            return fault(
+                "the divergence expects logarithms of probabilities, and gets other numbers",
+                figure=loss,
+                advice="Apply log_softmax to the outputs first",
+            )
+    return None
+
+
+def _is_one_hot(label: Tensor) -> bool:
+    return bool(((label == 0) | (label == 1)).all() and (label.sum(1) == 1).all())
+
+
+def _all_one(sums: Tensor) -> bool:
+    return torch.allclose(sums, torch.ones_like(sums), atol=1e-3)
+
+
 def _is_close(found: Tensor, loss: float) -> bool:
     return abs(float(found) - loss) <= 1e-5 * max(abs(loss), 1e-3)
 
@@ -271,9 +331,13 @@ def _other_labels(setup: Setup, output: Tensor, reading: Reading) -> Answer | No
     """A fault if the loss has used other labels than those of the batch, in no fixed relation."""
     given = setup.task.parts(setup.batch).label
     labels = reading.labels
-    if labels is None or not isinstance(given, Tensor) or given.is_floating_point():
+    if labels is None or not isinstance(given, Tensor):
         return None
-    if output.dim() != 2 or given.dim() != 1 or len(given) != len(output):
+    if given.shape == output.shape and _is_one_hot(given):
+        given = given.argmax(1)
+    if given.is_floating_point() or output.dim() != 2:
+        return None
+    if given.dim() != 1 or len(given) != len(output):
         return None
     own = given.cpu()[torch.as_tensor(reading.rows)].tolist()
     relation: dict[int, set[int]] = {}

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from fmapboard.rehearsal.batches import input_tensors, size_of, with_tensors
+from fmapboard.model.tensors import tensors
+from fmapboard.rehearsal.batches import has_relations, input_tensors, size_of, with_tensors
 from fmapboard.rehearsal.experiment import Answer, Experiment, fault, fine, not_judged
 from fmapboard.rehearsal.setup import Call, Pass, Setup
 
@@ -18,10 +19,11 @@ from fmapboard.rehearsal.setup import Call, Pass, Setup
 class ImagesMix(Experiment):
     """One image of the batch is exchanged, in eval mode; the outputs of the others must not change.
 
-    It costs three forward passes of at most eight images.
+    It costs six forward passes of at most eight images.
 
     A fault: softmax, normalization or attention over the batch, ``view`` in place of ``transpose``.
-    The answer names the first layer whose output mixes images.
+    The answer names the first layer whose output mixes images. Also images whose output changes
+    with their place in the batch: positions that are added along the axis of images.
 
     Not judged: graphs, batches of one image, outputs that are no rows of images. A layer that is
     named for the batch (``BatchNorm`` without running statistics, ``MinibatchStdDev``) mixes them
@@ -29,9 +31,11 @@ class ImagesMix(Experiment):
 
     Attributes:
         tolerance: change of an output that counts, as a share of its standard deviation.
+        placed: the same for images in another order, which some kernels round otherwise.
     """
 
     tolerance: float = 1e-5
+    placed: float = 1e-3
     kind: ClassVar[str] = "images_mix"
     question: ClassVar[str] = "Do images mix?"
     bound: ClassVar[str] = "exchanging one image changes no output of another one"
@@ -42,7 +46,7 @@ class ImagesMix(Experiment):
         size, axis = size_of(batch, setup.task)
         if size < 2:
             return not_judged("the batch has no second image")
-        if _has_relations(setup, batch, size):
+        if has_relations(batch, setup.task, size):
             return not_judged("the network gets relations between the samples")
         changed = exchanged(setup, batch, 0)
         if changed is None:
@@ -56,8 +60,55 @@ class ImagesMix(Experiment):
         if shares is None:
             return not_judged("no output has one row per image")
         if max(shares) <= self.tolerance:
+            placed = self._by_place(setup, batch, size, axis)
+            if placed is not None:
+                return placed
             return fine("exchanging one image changes no output of another one", max(shares))
         return self._judged(setup, before, again, after, size, max(shares), axis)
+
+    def _by_place(self, setup: Setup, batch: Any, size: int, axis: int) -> Answer | None:
+        """A fault if the output of an image depends on its place in the batch."""
+        turned = {}
+        for tensor in tensors(batch):  # labels too: a decoder may get them
+            own_axis = axis if axis and tensor.dim() > 1 else 0
+            if tensor.dim() and tensor.shape[own_axis] == size:
+                turned[id(tensor)] = tensor.flip(own_axis)
+        reversed_batch = with_tensors(batch, turned)
+        passes = [
+            setup.forward(setup.make_copy(), given, training=False, seed=seed)
+            for given, seed in ((batch, 0), (batch, 1), (reversed_batch, 0))
+        ]
+        before, again, after = passes
+        if not self._has_moved(before.outputs, again.outputs, after.outputs, size):
+            return None
+        name = ""
+        for old, same, new in zip(before.calls, again.calls, after.calls, strict=False):
+            if self._has_moved(old.outputs, same.outputs, new.outputs, size):
+                name = old.name
+                break
+        where = f", first in {name}" if name else ""
+        return fault(
+            f"the output of an image changes with its place in the batch{where}",
+            layer=name,
+            advice="Look for positions or weights that are added along the axis of the images, "
+            "such as pe[: x.size(0)] where batches come first",
+        )
+
+    def _has_moved(
+        self, old: Sequence[Tensor], same: Sequence[Tensor], new: Sequence[Tensor], size: int
+    ) -> bool:
+        """True if images in reverse order have other outputs than these in reverse order."""
+        for before, again, after in zip(old, same, new, strict=False):
+            if before.shape != after.shape or len(before) != size:
+                continue
+            if before.dim() == 2 and before.shape[1] == size:  # all images with all
+                continue
+            noise = float((again.double() - before.double()).abs().max())
+            change = float((after.flip(0).double() - before.double()).abs().max())
+            scale = float(before.double().std())
+            if change > 10 * noise and change > self.placed * scale > 0:
+                return True
+        return False
 
     def _shares(self, before: Pass, again: Pass, after: Pass, size: int) -> list[float] | None:
         found = []
@@ -148,19 +199,6 @@ class ImagesMix(Experiment):
 def _is_for_batch(call: Call) -> bool:
     """True for a layer that is named for the batch."""
     return "batch" in call.kind.lower()
-
-
-def _has_relations(setup: Setup, batch: Any, size: int) -> bool:
-    """True if an input says which samples belong together, such as the edges of a graph."""
-    inputs = input_tensors(batch, setup.task)
-    if any(tensor.layout is not torch.strided for tensor in inputs):
-        return True
-    for tensor in inputs[1:]:
-        if tensor.dim() == 2 and tensor.shape[0] == tensor.shape[1] == size:
-            return True
-        if tensor.dim() == 2 and tensor.shape[0] == 2 != size and not tensor.is_floating_point():
-            return True
-    return False
 
 
 def exchanged(setup: Setup, batch: Any, number: int) -> Any:

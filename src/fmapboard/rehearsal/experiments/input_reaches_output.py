@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from fmapboard.rehearsal.batches import input_tensors, size_of, with_tensors
 from fmapboard.rehearsal.experiment import Answer, Experiment, fault, fine, not_judged
 from fmapboard.rehearsal.setup import Pass, Setup
 from fmapboard.rehearsal.training_copy import TrainingCopy
+from fmapboard.rehearsal.wrong_axes import wrong_axes
 
 _ATTENTION = ("attention", "attn", "transformerencoderlayer", "transformerdecoderlayer")
 
@@ -26,10 +26,10 @@ class InputReachesOutput(Experiment):
     the same.
 
     A fault: all images have the same output, also after ten steps, and the answer says behind which
-    layer; frames of a clip that are all the same; a network that predicts the next token sees it,
-    or predicts the token that it gets, or the one after the next; tokens that see no other one;
-    attention without positions, for which the order of tokens makes no difference; images that are
-    reshaped so that colours are apart.
+    layer; frames of a clip that are all the same; tokens that see no other one; attention without
+    positions, for which the order of tokens, of patches, or of time steps that follow each other
+    makes no difference; images that are reshaped so that colours are apart, and features that are
+    reshaped where their axes are to be exchanged; a softmax over the queries of attention.
 
     Not judged: a last layer that starts at zero, as long as ten steps change that. That colours or
     the order make no difference is reported, and is no fault in a network without attention.
@@ -37,10 +37,12 @@ class InputReachesOutput(Experiment):
     Attributes:
         spread: of outputs over images, as a share of their magnitude, below which they are equal.
         tolerance: change of an output that counts, as a share of its standard deviation.
+        ordered: the same for patches in another order, which are added in another order.
     """
 
     spread: float = 1e-6
     tolerance: float = 1e-5
+    ordered: float = 1e-4
     kind: ClassVar[str] = "input_reaches_output"
     question: ClassVar[str] = "Does the output depend on the input?"
     bound: ClassVar[str] = "other images, other outputs"
@@ -65,9 +67,10 @@ class InputReachesOutput(Experiment):
         scrambled = _scrambled(setup, batch)
         if scrambled is not None:
             return scrambled
-        leaking = _wrong_shift(setup, copy, batch) or self._next_token(setup, copy, batch, seen)
-        if leaking is not None:
-            return leaking
+        wrong = wrong_axes(setup, batch, size) if not axis else None
+        wrong = wrong or self._patches(setup, copy, batch, seen)
+        if wrong is not None:
+            return wrong
         return self._order(setup, copy, batch, seen, max(spreads))
 
     def _same_outputs(self, setup: Setup, batch: Any, size: int) -> Answer:
@@ -103,37 +106,33 @@ class InputReachesOutput(Experiment):
             return f"{name} ({call.kind}) on", call.name
         return "the last layer on", ""
 
-    def _next_token(
-        self, setup: Setup, copy: TrainingCopy, batch: Any, seen: Pass
-    ) -> Answer | None:
-        """A fault if the output for a token depends on the one that it predicts."""
-        inputs = input_tensors(batch, setup.task)
-        tokens = inputs[0]
-        label = setup.task.parts(batch).label
-        if not _predicts_next(tokens, label) or not seen.outputs:
+    def _patches(self, setup: Setup, copy: TrainingCopy, batch: Any, seen: Pass) -> Answer | None:
+        """A fault if a network attends over patches or time steps whose order it does not see."""
+        first = input_tensors(batch, setup.task)[0]
+        if not first.is_floating_point() or not _attends(copy.model):
             return None
-        length = tokens.shape[1]
         output = seen.outputs[0]
-        if output.dim() != 3 or output.shape[:2] != tokens.shape:
+        if first.dim() == 3 and _is_in_order(first) and output.dim() == 2:
+            axis = 1 if first.shape[1] >= first.shape[2] else 2
+            inner = first.narrow(axis, 1, first.shape[axis] - 2).flip(axis)
+            ends = [first.narrow(axis, place, 1) for place in (0, first.shape[axis] - 1)]
+            turned = torch.cat([ends[0], inner, ends[1]], axis)
+            what = "time steps"
+        elif first.dim() == 4:
+            found = _patches_turned(copy.model, first)
+            if found is None:
+                return None
+            turned = found
+            what = "patches"
+        else:
             return None
-        if output.shape[2] == length:  # tokens and classes cannot be told apart
-            return None
-        other = tokens.clone()
-        other[:, -1] = tokens[:, 0] if length > 1 else tokens[:, -1]
-        differs = (other[:, -1] != tokens[:, -1]).nonzero().flatten()
-        if not len(differs):
-            return None
-        changed = setup.forward(copy, with_tensors(batch, {id(tokens): other}), training=False)
-        change = (changed.outputs[0].double() - output.double()).abs()
-        earlier = float(change[differs, :-1].max())
-        share = earlier / float(output.double().std())
-        if share <= self.tolerance:
+        share = self._change(setup, copy, batch, first, turned, output)
+        if share is None or share > self.ordered:
             return None
         return fault(
-            "the outputs for earlier tokens change with the last one, which they are to predict",
+            f"the order of the {what} makes no difference to the output",
             figure=share,
-            advice="Mask attention to later tokens (is_causal=True), and check the sign and the "
-            "axes of the mask",
+            advice="Add positions to the embeddings: attention does not see order",
         )
 
     def _order(
@@ -307,61 +306,43 @@ def _is_tokens(tensor: Tensor) -> bool:
     return tensor.dim() == 2 and not tensor.is_floating_point() and tensor.shape[1] > 2
 
 
-def _wrong_shift(setup: Setup, copy: TrainingCopy, batch: Any) -> Answer | None:
-    """A fault if a token is to predict itself, or the one after the next."""
-    tokens = input_tensors(batch, setup.task)[0]
-    label = setup.task.parts(batch).label
-    if not _is_tokens(tokens) or not isinstance(label, Tensor) or label.shape != tokens.shape:
-        return None
-    is_counted = label >= 0  # others, such as -100, have no loss
-    is_itself = bool(is_counted.any()) and torch.equal(label[is_counted], tokens[is_counted])
-    if not is_itself and not _predicts_next(tokens, label):
-        return None
-    seen = setup.forward(copy, batch, training=False, needs_loss=True)
-    output = seen.outputs[0] if seen.outputs else None
-    if output is None or output.dim() != 3 or output.shape[:2] != tokens.shape or seen.loss is None:
-        return None
-    if int(label.max()) >= output.shape[2]:
-        return None
-    loss = float(seen.loss)
-    if is_itself and _is_loss(output, label, loss):
-        hidden = "those that the network does not get: -100 elsewhere"
-        return fault(
-            "the label of each token is the token itself, which the network gets",
-            figure=loss,
-            advice="Shift the labels by one, so that each token predicts the next one"
-            if bool(is_counted.all())
-            else f"The labels of hidden tokens must be {hidden}",
-        )
-    if not is_itself and _is_loss(output[:, :-1], label[:, 1:], loss):
-        return fault(
-            "labels are shifted twice: each token is to predict the one after the next",
-            figure=loss,
-            advice="The network shifts its labels itself: pass the tokens as labels",
-        )
-    return None
-
-
-def _is_loss(output: Tensor, label: Tensor, loss: float) -> bool:
-    """True if a loss is the cross-entropy of outputs [N, T, C] with labels [N, T]."""
-    flat = label.flatten()
-    known = flat >= 0
-    own = float(functional.cross_entropy(output.flatten(0, 1)[known], flat[known]))
-    return abs(own - loss) <= 1e-5 * abs(own)
-
-
-def _predicts_next(tokens: Tensor, label: Any) -> bool:
-    """True if the label of each token is the one that follows."""
-    if not _is_tokens(tokens) or not isinstance(label, Tensor) or label.shape != tokens.shape:
-        return False
-    is_shifted = torch.equal(label[:, :-1], tokens[:, 1:])
-    return is_shifted and not torch.equal(label, tokens)
-
-
 def _shuffled(tokens: Tensor) -> Tensor:
     """Tokens in another order, the first and the last one apart."""
     inner = tokens[:, 1:-1].flip(1)
     return torch.cat([tokens[:, :1], inner, tokens[:, -1:]], dim=1)
+
+
+def _is_in_order(sequences: Tensor) -> bool:
+    """True if time steps are more like their neighbours than like others: no set of points."""
+    axis = 1 if sequences.shape[1] >= sequences.shape[2] else 2
+    steps = sequences.movedim(axis, 1).flatten(2).double()  # [N, T, F]
+    length = steps.shape[1]
+    if length < 8:
+        return False
+    near = (steps[:, 1:] - steps[:, :-1]).square().mean((1, 2))
+    far = (steps.roll(length // 2, 1) - steps).square().mean((1, 2))
+    return bool((near < 0.5 * far).double().mean() > 0.9)
+
+
+def _patches_turned(model: nn.Module, images: Tensor) -> Tensor | None:
+    """The images with their patches in reverse order; None if none are cut."""
+    channels, rows, columns = images.shape[1:]
+    sides = []
+    for module in model.modules():
+        if isinstance(module, nn.Conv2d) and module.in_channels == channels:
+            if module.kernel_size == module.stride and module.kernel_size[0] > 1:
+                sides.append(int(module.kernel_size[0]))
+        elif isinstance(module, nn.Linear) and module.in_features % channels == 0:
+            side = round((module.in_features // channels) ** 0.5)
+            if side > 1 and side * side * channels == module.in_features:
+                sides.append(side)
+    for side in sides:
+        if rows % side or columns % side or rows // side * (columns // side) < 4:
+            continue
+        shape = (len(images), channels, rows // side, side, columns // side, side)
+        cut = images.reshape(shape).flip(2, 4)
+        return cut.reshape(images.shape)
+    return None
 
 
 def _attends(model: nn.Module) -> bool:

@@ -13,11 +13,14 @@ from torch import Tensor
 from torch.nn import functional
 
 from fmapboard.model.tensors import tensors
-from fmapboard.rehearsal.batches import with_tensors
+from fmapboard.rehearsal.batches import labels_of, with_tensors
 from fmapboard.rehearsal.experiment import Answer, Experiment, fault, fine, not_judged
+from fmapboard.rehearsal.orientation import misplaced
 from fmapboard.rehearsal.setup import Call, Setup
 from fmapboard.rehearsal.training_copy import TrainingCopy
 
+_REPEATED = 3
+"""Batches that are the same by mistake; two may be given twice on purpose."""
 _MANY = 64
 """Labels; with fewer, nothing is judged."""
 _PER_CLASS = 8
@@ -26,6 +29,10 @@ _MOST_FEATURES = 1024
 _MOST_EPOCHS = 30
 _SIDE = 8
 """Images are averaged to this many px per side."""
+_PLACES = 8
+"""Tokens at this many places at each end are told apart."""
+_KINDS = 64
+"""Tokens at a place are told apart by their number modulo this."""
 _WORDS = 512
 """Tokens are counted by their number modulo this."""
 
@@ -51,25 +58,30 @@ class LabelsFitImages(Experiment):
     """A linear model, and if that does not, the network, learn some batches and predict the others.
 
     It costs one forward pass of each batch that was drawn, and up to 240 steps if the linear models
-    predict nothing. The linear models see the images at 8 × 8 px, counts of tokens, or what the
-    last layer of the network gets.
+    predict nothing. The linear models see the images at 8 × 8 px, their extremes and
+    frequencies, counts of tokens and the tokens at both ends, or what the last layer of the network
+    gets.
 
     A suspicion: exchanged labels raise the loss of the batches that the network has learnt, and
     leave that of the others as it is. Labels were shuffled, or belong to other images, or the task
     takes more images than were drawn, or its labels are mostly noise. A fault: all labels are the
-    same.
+    same, or come in the order of classes; all batches are the same; a linear model predicts the
+    label of the next image, and not its own; masks whose edges lie on those of the images only once
+    they are transposed, flipped or turned.
 
     Not judged: one batch alone, fewer than 64 labels, or 8 to learn of each class; labels that are
     neither classes nor numbers; losses that compare sets, of which each order is as good.
 
     Attributes:
         certain: standard deviations above guessing, from which labels belong to images.
+        certain_of_others: the same, from which they belong to other images of the batch.
         doubtful: standard errors above which exchanged labels may raise a loss.
         learnt: share of the first loss at which batches are learnt by heart, and training ends.
         holds: share of the rise of learnt batches that others must have, if labels belong to them.
     """
 
     certain: float = 4.0
+    certain_of_others: float = 7.0
     doubtful: float = 2.5
     learnt: float = 0.35
     holds: float = 0.15
@@ -79,6 +91,9 @@ class LabelsFitImages(Experiment):
 
     def run(self, setup: Setup) -> Answer:
         """See `Experiment.run`."""
+        turned = _misplaced(setup)
+        if turned is not None:
+            return turned
         if len(setup.batches) < 2:
             return not_judged("it takes several batches: pass the loader in place of one batch")
         classes = setup.classes()
@@ -88,6 +103,9 @@ class LabelsFitImages(Experiment):
                 figure=1.0,
                 advice="Look at how labels are read, and at the order of the data: shuffle it",
             )
+        repeated = _repeated(setup) or _in_order(setup)
+        if repeated is not None:
+            return repeated
         targets = _targets(setup)
         if targets is None:
             return not_judged("the labels are neither classes nor numbers per image")
@@ -102,7 +120,29 @@ class LabelsFitImages(Experiment):
                 return fine(
                     f"a linear model predicts other batches: {_in_words(found)}", found.share
                 )
-        return self._by_network(setup, best)
+        moved = self._moved(setup, targets)
+        return moved or self._by_network(setup, best)
+
+    def _moved(self, setup: Setup, targets: Tensor) -> Answer | None:
+        """A fault if labels belong to the next image, the one before, or to the reverse order."""
+        sizes = [len(tensors(setup.task.parts(batch).label)[0]) for batch in setup.batches]
+        parts = torch.split(targets, sizes)
+        ways = {
+            "the next image": torch.cat([part.roll(-1, 0) for part in parts]),
+            "the image before": torch.cat([part.roll(1, 0) for part in parts]),
+            "the image at the same place from the end": torch.cat([p.flip(0) for p in parts]),
+        }
+        for features in _features(setup, len(targets)):
+            for name, other in ways.items():
+                found = _linear(features, other)
+                if found.deviations >= self.certain_of_others:
+                    return fault(
+                        f"a linear model predicts the label of {name} ({_in_words(found)}), and "
+                        "not that of the image",
+                        figure=found.share,
+                        advice="Look at the index of images and labels where they are read",
+                    )
+        return None
 
     def _by_network(self, setup: Setup, linear: _Agreement | None) -> Answer:
         text = "linear models predict nothing" if linear is None else _in_words(linear)
@@ -154,6 +194,61 @@ class LabelsFitImages(Experiment):
             "these are right, the task takes more images than were drawn",
             curves=curves,
         )
+
+
+def _misplaced(setup: Setup) -> Answer | None:
+    """A fault if masks lie on their images in another way."""
+    labels = setup.labels()
+    inputs = [setup.inputs(batch)[0] for batch in setup.batches]
+    if labels is None or len({tensor.shape[1:] for tensor in inputs}) != 1:
+        return None
+    if labels.is_complex() or any(not tensor.is_floating_point() for tensor in inputs):
+        return None
+    return misplaced(torch.cat([tensor.detach() for tensor in inputs]), labels)
+
+
+def _repeated(setup: Setup) -> Answer | None:
+    """A fault if all batches hold the same images."""
+    if len(setup.batches) < _REPEATED:
+        return None
+    first = tensors(setup.batches[0])
+    for batch in setup.batches[1:]:
+        others = tensors(batch)
+        if len(first) != len(others) or not all(map(_are_equal, first, others)):
+            return None
+    return fault(
+        f"all {len(setup.batches)} batches are the same",
+        figure=float(len(setup.batches)),
+        advice="Look at how batches are drawn: next(iter(loader)) begins anew each time",
+    )
+
+
+def _are_equal(tensor: Tensor, other: Tensor) -> bool:
+    return tensor.shape == other.shape and torch.equal(tensor, other)
+
+
+def _in_order(setup: Setup) -> Answer | None:
+    """A fault if labels come in the order of classes, so that batches hold different ones."""
+    classes = setup.classes()
+    if classes is None or len(classes) < _MANY:
+        return None
+    steps = classes.diff()
+    if not bool((steps >= 0).all() or (steps <= 0).all()):
+        return None
+    kinds = [set(label.flatten().tolist()) for label in _labels(setup)]
+    if all(kind == kinds[0] for kind in kinds):
+        return None
+    return fault(
+        f"labels come in the order of classes: the first batch holds only "
+        f"{', '.join(map(str, sorted(kinds[0])))}",
+        figure=float(len(kinds[0])),
+        advice="Shuffle the data: shuffle=True of the DataLoader",
+    )
+
+
+def _labels(setup: Setup) -> list[Tensor]:
+    found = labels_of(setup.batches, setup.task)
+    return [label for label in found if label is not None]
 
 
 class _Exchange(NamedTuple):
@@ -248,7 +343,8 @@ def _features(setup: Setup, count: int) -> list[Tensor]:
     found = []
     inputs = [setup.inputs(batch)[0] for batch in setup.batches]
     if len({tensor.shape[1:] for tensor in inputs}) == 1:
-        found.append(_of_input(torch.cat([tensor.detach().cpu() for tensor in inputs])))
+        images = torch.cat([tensor.detach().cpu() for tensor in inputs])
+        found += [_of_input(images), *_others_of_input(images)]
     copy = setup.make_copy()
     rows: list[Tensor] = []
     for batch in setup.batches:
@@ -278,6 +374,30 @@ def _of_input(images: Tensor) -> Tensor:
     flat = values.flatten(1)
     step = max(1, flat.shape[1] // _MOST_FEATURES)
     return flat[:, ::step]
+
+
+def _others_of_input(images: Tensor) -> list[Tensor]:
+    """What pixels and counts do not tell a linear model, each float64 [N, F].
+
+    Of tokens, which one is at the first and the last places. Of others, the mean, deviation and
+    extremes of each channel, and how strong each frequency along the last axis is.
+    """
+    if not images.is_floating_point():
+        if images.dim() != 2 or images.shape[1] < 2:
+            return []
+        most = min(images.shape[1], 2 * _PLACES)
+        places = torch.cat([images[:, : (most + 1) // 2], images[:, -(most // 2) :]], 1)
+        one_hot = functional.one_hot(places.long() % _KINDS, _KINDS)
+        return [one_hot.flatten(1).double()]
+    if images.dim() < 3:
+        return []
+    values = images.double().nan_to_num().flatten(2)  # [N, C, ...]
+    parts = [values.mean(2), values.std(2), values.amin(2), values.amax(2)]
+    found = [torch.cat(parts, 1)]
+    along = images.double().nan_to_num().movedim(1, -1) if images.dim() == 3 else images.double()
+    strengths = torch.fft.rfft(along, dim=-1).abs().flatten(1)
+    step = max(1, strengths.shape[1] // _MOST_FEATURES)
+    return [features for features in (*found, strengths[:, ::step]) if features.shape[1]]
 
 
 def _before_last(calls: Sequence[Call], size: int) -> Tensor | None:

@@ -11,6 +11,7 @@ import torch
 
 from fmapboard.rehearsal.experiment import Answer, Experiment, fault, fine, not_judged
 from fmapboard.rehearsal.setup import Setup, entropy, sweep
+from fmapboard.rehearsal.tried import what_helps
 
 FACTORS = (1.0, 10.0, 0.1)
 
@@ -20,10 +21,12 @@ class OneBatchIsLearnt(Experiment):
     """The first batch alone is trained on, at the caller's rate, ten times and a tenth of it.
 
     It costs up to 40 steps for each of the three rates; the first one that learns ends it. Where
-    none does, other rates are tried for 20 steps.
+    none does, other rates are tried for 20 steps, then normalized inputs, the default settings
+    of the optimizer, and the layers' own initialization.
 
-    A fault: no rate brings the loss down. With a loss of classes, it must fall below that of
-    guessing by the share of each class in the batch, which needs nothing but a bias.
+    A fault: no rate brings the loss down, and the answer says what of these does. With a loss of
+    classes, it must fall below that of guessing by the share of each class in the batch, which
+    needs nothing but a bias.
 
     Not judged: losses below zero, where no share of the first one can be told; a loss that falls
     slowly.
@@ -31,11 +34,13 @@ class OneBatchIsLearnt(Experiment):
     Attributes:
         learnt: the loss as a share of the first one, or of guessing, at which the batch is learnt.
         stuck: the same, above which nothing is learnt.
+        helped: the same, below which something that is changed in a copy has helped.
         steps: at each rate.
     """
 
     learnt: float = 0.7
     stuck: float = 0.97
+    helped: float = 0.9
     steps: int = 40
     kind: ClassVar[str] = "one_batch_is_learnt"
     question: ClassVar[str] = "Is one batch learnt by heart?"
@@ -82,6 +87,14 @@ class OneBatchIsLearnt(Experiment):
         best = min([best, *map(lowest, others.values())])
         if best < self.stuck * reference:
             return fine(f"{text}, and {best:.3g} at another rate", best / reference, curves)
+        helped = what_helps(setup, self.helped * reference, 20, lowest)
+        if helped is not None:
+            return fault(
+                f"{text} at three rates, and {helped.loss:.3g} {helped.phrase}",
+                figure=share,
+                advice=helped.advice,
+                curves=curves,
+            )
         guess = "" if reference == first else f", where guessing has {reference:.3g}"
         return fault(
             f"{text} at three rates in {steps} steps{guess}",

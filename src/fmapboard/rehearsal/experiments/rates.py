@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, isfinite
 from typing import ClassVar, Literal
 
@@ -11,6 +11,7 @@ from fmapboard.rehearsal.experiment import Answer, Experiment, fault, fine, not_
 from fmapboard.rehearsal.experiments.one_batch_is_learnt import lowest
 from fmapboard.rehearsal.schedules import rates_ahead
 from fmapboard.rehearsal.setup import Setup, sweep, warmed_up
+from fmapboard.rehearsal.tried import losses_of, with_usual_settings
 
 State = Literal["does nothing", "is slow", "trains", "breaks"]
 
@@ -23,7 +24,8 @@ class Rates(Experiment):
 
     A fault: the caller's rate breaks or does next to nothing where a lower one brings the loss
     down; the caller's rate and ten times it do nothing where a hundred times it or more does; a
-    scheduler that a hook of the optimizer steps leaves nothing of the rate in 40 steps.
+    scheduler that a hook of the optimizer steps leaves nothing of the rate in 40 steps. Where the
+    caller's rate trains with the default settings of the optimizer, these are named in its place.
 
     The rate is that which a warm-up of a scheduler leads to (``initial_lr``).
 
@@ -77,6 +79,19 @@ class Rates(Experiment):
                 )
         return None
 
+    def _with_usual_settings(self, setup: Setup, first: float) -> Answer | None:
+        """A fault if not the rate prevents the training, but other settings of the optimizer."""
+        trial = with_usual_settings(setup)
+        if trial is None:
+            return None
+        losses = losses_of(setup, trial, self.steps, setup.remaining() / 4)
+        if not losses or not isfinite(losses[-1]) or lowest(losses) >= self.trains * first:
+            return None
+        return fault(
+            f"the loss stays at {first:.3g}, and falls to {lowest(losses):.3g} {trial.phrase}",
+            advice=trial.advice,
+        )
+
     def state(self, setup: Setup, losses: Sequence[float]) -> State:
         """What a rate does."""
         first = losses[0]
@@ -106,6 +121,9 @@ class Rates(Experiment):
         is_broken = own == "breaks" and least < 0.97
         is_stuck = shares[1.0] > self.slow and least < self.trains
         if is_broken or is_stuck:
+            other = self._with_usual_settings(setup, first)
+            if other is not None:
+                return replace(other, figure=rate, curves=curves)
             best = min(lower, key=lambda factor: lower[factor])
             verb = "breaks" if own == "breaks" else "does next to nothing"
             return fault(

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import partial
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from fmapboard.health import thresholds
 from fmapboard.model.modes import eval_modules
 from fmapboard.rehearsal.experiment import Answer, Experiment, fault, fine, not_judged
 from fmapboard.rehearsal.setup import Pass, Setup
+from fmapboard.rehearsal.task import Task
 
 
 @dataclass(frozen=True, slots=True)
 class TrainAndEval(Experiment):
     """The same images in training and in eval mode, with the first layer that computes otherwise.
 
-    It costs two passes.
+    It costs five passes.
 
     A fault: the network is in eval mode as a whole, so dropout and BatchNorm do not train; dropout
-    that leaves hardly anything; BatchNorm whose running statistics never change, or are those of
-    the last batch alone.
+    that is on in eval mode, or leaves hardly anything; BatchNorm whose running statistics never
+    change, or are those of the last batch alone.
 
     That dropout and BatchNorm differ between the modes is what they are for.
     """
@@ -57,11 +60,73 @@ class TrainAndEval(Experiment):
             return not_judged(
                 f"it returns {list(output.shape)} in training and {list(other.shape)} in eval mode"
             )
+        random = _dropout_in_eval(setup, batch)
+        if random is not None:
+            return random
         difference = float((output - other).abs().mean() / other.abs().mean().clamp(min=1e-12))
         place = _first_difference(training, evaluating)
         if not place:
             return fine("both modes compute the same", 0.0)
         return fine(f"they differ by {difference:.2g}, first in {place}", difference)
+
+
+def _dropout_in_eval(setup: Setup, batch: Any) -> Answer | None:
+    """A fault if the same images have other outputs in eval mode, because of dropout."""
+    first, second = (
+        setup.forward(setup.make_copy(), batch, training=False, seed=seed) for seed in (0, 1)
+    )
+    place = _first_difference(first, second)
+    if not place:
+        return None
+    copy = setup.make_copy()
+    found = copy.call(partial(_dropouts, copy.own(setup.task)), batch, training=False)
+    if not found:
+        return None
+    share = max(found)
+    return fault(
+        f"dropout is on in eval mode: it drops {share:.0%} in {place}",
+        figure=share,
+        advice="Pass training=self.training to functional.dropout, and to "
+        "scaled_dot_product_attention a dropout_p of 0 in eval mode",
+    )
+
+
+def _dropouts(task: Task, model: nn.Module, batch: Any) -> list[float]:
+    """The shares that functions of dropout drop in a pass."""
+    found: list[float] = []
+    with _Dropouts(found):
+        if task.step is not None:
+            task(model, batch)
+        else:
+            task.output(model, batch)
+    return found
+
+
+class _Dropouts(TorchFunctionMode):
+    """Notes the share of each dropout that is on."""
+
+    def __init__(self, found: list[float]) -> None:
+        super().__init__()
+        self._found = found
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """See ``TorchFunctionMode``."""
+        named = dict(kwargs or {})
+        name = getattr(func, "__name__", "")
+        if name == "scaled_dot_product_attention":
+            self._note(named.get("dropout_p", args[4] if len(args) > 4 else 0.0), True)
+        elif name in _DROPOUTS:
+            share = named.get("p", args[1] if len(args) > 1 else 0.5)
+            is_on = named.get("training", args[2] if len(args) > 2 else True)
+            self._note(share, is_on)
+        return func(*args, **named)
+
+    def _note(self, share: Any, is_on: Any) -> None:
+        if is_on and float(share) > 0:
+            self._found.append(float(share))
+
+
+_DROPOUTS = frozenset({"dropout", "dropout1d", "dropout2d", "dropout3d"})
 
 
 def _wrong_settings(model: nn.Module) -> Answer | None:

@@ -1,0 +1,134 @@
+"""Finds reshapes in place of a transpose, and attention that is normalized along a wrong axis."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from fmapboard.rehearsal.batches import input_tensors
+from fmapboard.rehearsal.experiment import Answer, fault
+from fmapboard.rehearsal.setup import Setup
+from fmapboard.rehearsal.task import Task
+
+
+class Operation(NamedTuple):
+    """A function that a pass calls.
+
+    Attributes:
+        name: *view*, *reshape* or *softmax*.
+        old: the shape that it gets.
+        new: the shape that it returns.
+        axis: of a softmax, from the end; 0 without one.
+    """
+
+    name: str
+    old: tuple[int, ...]
+    new: tuple[int, ...]
+    axis: int = 0
+
+
+def wrong_axes(setup: Setup, batch: Any, size: int) -> Answer | None:
+    """A fault if a tensor is reshaped so that its axes look exchanged, and its values are not.
+
+    Also if a softmax over attention, [N, heads, T, T], is not over the last axis.
+
+    Args:
+        setup: the training.
+        batch: of some samples.
+        size: how many.
+    """
+    inputs = input_tensors(batch, setup.task)
+    if any(size in tensor.shape[1:] for tensor in inputs):
+        return None  # the axis of samples cannot be told from others
+    lengths = {tensor.shape[1] for tensor in inputs if tensor.dim() in (2, 3)}
+    copy = setup.make_copy()
+    run = partial(_operations, copy.own(setup.task))
+    for operation in copy.call(run, batch, training=False):
+        if operation.new[0] != size:
+            continue
+        if operation.name == "softmax":
+            if _is_over_queries(operation, lengths):
+                return fault(
+                    f"a softmax over attention {list(operation.new)} is over axis "
+                    f"{operation.axis}, in place of the last one",
+                    advice="Use dim=-1: the weights of each query must sum to 1",
+                )
+        elif operation.old[0] == size and _looks_exchanged(operation.old, operation.new):
+            return fault(
+                f"a tensor {list(operation.old)} is reshaped to {list(operation.new)} where its "
+                "axes are to be exchanged: values of different places are mixed",
+                advice="Use transpose() or permute() in place of view() or reshape()",
+            )
+    return None
+
+
+def _operations(task: Task, model: nn.Module, batch: Any) -> list[Operation]:
+    """The reshapes and softmaxes of a pass."""
+    found: list[Operation] = []
+    with _Operations(found):
+        if task.step is not None:
+            task(model, batch)
+        else:
+            task.output(model, batch)
+    return found
+
+
+class _Operations(TorchFunctionMode):
+    """Notes what some functions do to shapes."""
+
+    def __init__(self, found: list[Operation]) -> None:
+        super().__init__()
+        self._found = found
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """See ``TorchFunctionMode``."""
+        named = kwargs or {}
+        result = func(*args, **named)
+        name = getattr(func, "__name__", "")
+        if name not in ("view", "reshape", "softmax") or not args:
+            return result
+        given = args[0]
+        if not isinstance(given, Tensor) or not isinstance(result, Tensor):
+            return result
+        if given.dim() < 3 or result.dim() < 3:
+            return result
+        axis = 0
+        if name == "softmax":
+            number = named.get("dim", args[1] if len(args) > 1 else None)
+            if not isinstance(number, int):
+                return result
+            axis = number if number < 0 else number - result.dim()
+        self._found.append(Operation(name, tuple(given.shape), tuple(result.shape), axis))
+        return result
+
+
+def _is_over_queries(operation: Operation, lengths: set[int]) -> bool:
+    """True for a softmax over the axis of queries of a square of attention."""
+    *others, queries, keys = operation.new
+    is_square = queries == keys > 2
+    return is_square and operation.axis == -2 and (len(others) > 1 or queries in lengths)
+
+
+def _looks_exchanged(old: tuple[int, ...], new: tuple[int, ...]) -> bool:
+    """True if a shape is another one whose second axis was moved to the end, or its last forward.
+
+    Not where two axes are as long, and the two cannot be told from each other.
+    """
+    sides = old[1:]
+    own = new[1:]
+    if len(sides) not in (2, 3) or min(sides) < 2:
+        return False
+    are_distinct = len(set(sides)) == len(sides)
+    if len(sides) == 2:
+        return are_distinct and own == (sides[1], sides[0])
+    channels, rows, columns = sides
+    if channels in (rows, columns, rows * columns):
+        return False
+    if own in ((rows, columns, channels), (rows * columns, channels)):
+        return True
+    heads_joined = (rows, channels * columns)  # [N, heads, T, d] to [N, T, heads * d]
+    is_clear = are_distinct and columns != channels * rows
+    return is_clear and own in ((columns, channels, rows), heads_joined)
