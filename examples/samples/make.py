@@ -59,7 +59,7 @@ def train(run: Path, rate: float, *, is_softmax_twice: bool) -> None:
 
 
 def command(*arguments: str) -> str:
-    called = [sys.executable, "-m", "fmapboard", *arguments]
+    called = [sys.executable, "-X", "utf8", "-m", "fmapboard", *arguments]
     done = subprocess.run(called, capture_output=True, encoding="utf-8")
     if done.returncode not in (0, 1) or not done.stdout:
         raise SystemExit(done.stderr)

@@ -9,6 +9,8 @@ import importlib
 import logging
 import os
 import re
+import shlex
+import sys
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -46,6 +48,15 @@ def escaped(text: object, *, keep: str = "\t\n") -> str:
         return character.encode("unicode_escape").decode()
 
     return _CONTROL.sub(escape, str(text))
+
+
+def for_shell(*words: str) -> str:
+    """A command line to paste: quoted for POSIX shells, or for cmd and PowerShell on Windows."""
+    if sys.platform == "win32":
+        from subprocess import list2cmdline
+
+        return list2cmdline(words)
+    return shlex.join(words)
 
 
 def _for_any_terminal(record: logging.LogRecord) -> bool:

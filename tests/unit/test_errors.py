@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from fmapboard.errors import WarnOnce, closest, log
+from fmapboard.errors import WarnOnce, closest, for_shell, log
 
 
 def test_every_message_begins_with_the_name_of_the_library_once(
@@ -31,6 +31,14 @@ def test_without_any_logging_set_up_a_warning_is_printed_with_the_name() -> None
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert printed.stderr == "fmapboard: text\n"
+
+
+def test_a_command_to_paste_is_quoted_for_the_shell_of_the_system(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert for_shell("serve", "runs/demo", "my runs") == "serve runs/demo 'my runs'"
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert for_shell("serve", r"runs\demo", r"C:\my runs") == r'serve runs\demo "C:\my runs"'
 
 
 def test_a_problem_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:

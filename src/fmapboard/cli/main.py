@@ -5,10 +5,12 @@ Heavy modules are imported only when a command runs, so ``--help`` is fast.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -321,11 +323,12 @@ def _guarded(
         The exit code, or what is to be called instead of it.
     """
     try:
-        status = command.main(
-            args=None if arguments is None else list(arguments),
-            prog_name=name,
-            standalone_mode=False,
-        )
+        with _encodable(sys.stdout):
+            status = command.main(
+                args=None if arguments is None else list(arguments),
+                prog_name=name,
+                standalone_mode=False,
+            )
     except click.ClickException as error:
         return _complain(name, error.format_message(), _USAGE)
     except FmapboardError as error:
@@ -340,6 +343,18 @@ def _guarded(
         where = f"{error.filename}: " if error.filename else ""
         return _complain(name, f"{where}{error.strerror or error}", _FAILED)
     return status if isinstance(status, int) or callable(status) else 0
+
+
+@contextlib.contextmanager
+def _encodable(stream: TextIO) -> Iterator[None]:
+    """Write characters that a stream cannot encode, such as → in a pipe on Windows, as escapes."""
+    if not isinstance(stream, io.TextIOWrapper):
+        yield
+        return
+    before = stream.errors
+    stream.reconfigure(errors="backslashreplace")
+    yield
+    stream.reconfigure(errors=before)  # a script that is run finds it as it was
 
 
 def _complain(name: str, text: str, code: int) -> int:

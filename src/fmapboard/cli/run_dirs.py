@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem
 
-from fmapboard.errors import ConfigurationError
+from fmapboard.errors import ConfigurationError, for_shell
 
 if TYPE_CHECKING:
     from fmapboard.writers.remote import RemoteDirectory
@@ -59,7 +58,7 @@ class Directory(click.ParamType):  # type: ignore[type-arg]  # not generic in ol
 
 def to_paste(*words: str | Path | RemoteDirectory) -> str:
     """An ``fmapboard`` command line, quoted for the shell, that runs this installation."""
-    return shlex.join([*_program(), *map(str, words)])
+    return for_shell(*_program(), *map(str, words))
 
 
 def _program() -> list[str]:

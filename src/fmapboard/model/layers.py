@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property, lru_cache
@@ -13,7 +12,14 @@ from typing import Any, TypeAlias
 import torch
 from torch import nn
 
-from fmapboard.errors import ConfigurationError, LayerNotFound, NoConvolution, closest, log
+from fmapboard.errors import (
+    ConfigurationError,
+    LayerNotFound,
+    NoConvolution,
+    closest,
+    for_shell,
+    log,
+)
 from fmapboard.interrupts import WeakTable
 from fmapboard.model.blocks import Blocks, find_blocks
 from fmapboard.model.given import check_model, check_no_modules
@@ -582,5 +588,5 @@ def _several(pattern: Any, named: Mapping[str, nn.Module]) -> str:
     matching = [name for part in parts for name in named if fnmatchcase(name, part)]
     if len(parts) < 2 or not matching:
         return ""
-    options = " ".join(f"--layers {shlex.quote(part)}" for part in parts)
+    options = " ".join(f"--layers {for_shell(part)}" for part in parts)
     return f"; give each on its own: layers={parts!r}, or {options}"

@@ -7,7 +7,7 @@ import os
 import re
 import time
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from fmapboard import __version__
@@ -180,7 +180,7 @@ def _logs(paths: Sequence[Path], *, below: bool) -> tuple[dict[str, EventLog], l
     logs = [log for _, log in found.values()]
     logs += [log for log in foreign if log.started is None]
     problems += _problems_of(logs)
-    above = os.path.commonpath([folder.parent for folder, _ in found.values()])
+    above = _directory_above([folder for folder, _ in found.values()])
     return {_name(folder, above): log for folder, log in found.values()}, problems
 
 
@@ -189,6 +189,17 @@ def _problems_of(logs: Sequence[EventLog]) -> list[str]:
     return [f"{log.path}: {problem}" for log in logs for problem in log.problems]
 
 
-def _name(folder: Path, above: str) -> str:
-    name = os.path.relpath(folder, above).replace(os.sep, "/")
+def _directory_above(folders: Sequence[Path]) -> str:
+    """The directory that all runs are below; empty if they are on several drives of Windows."""
+    try:
+        return os.path.commonpath([folder.parent for folder in folders])
+    except ValueError:
+        return ""
+
+
+def _name(folder: PurePath, above: str) -> str:
+    if above:
+        name = os.path.relpath(folder, above).replace(os.sep, "/")
+    else:
+        name = folder.as_posix().lstrip("/").replace(":", "")  # C/runs/exp1
     return os.fsencode(name).decode(errors="replace")

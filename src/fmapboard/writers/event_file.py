@@ -468,6 +468,14 @@ def _event_files(directory: Path | RemoteDirectory) -> list[str]:
     return [name for name in names if "tfevents" in name]
 
 
+_last_stamp = 0
+"""ns, in the name of the file that this process has begun last."""
+
+
 def _file_name(suffix: str) -> str:
-    stamp = f"{time.time_ns() // 10**9}.{socket.gethostname()}.{os.getpid()}.{time.time_ns()}"
+    """A name that no other file has, and that sorts behind those of earlier ones."""
+    global _last_stamp
+    # Within a tick of the clock, which takes 16 ms on Windows, several files may be begun.
+    _last_stamp = max(time.time_ns(), _last_stamp + 1)
+    stamp = f"{_last_stamp // 10**9}.{socket.gethostname()}.{os.getpid()}.{_last_stamp}"
     return f"events.out.tfevents.{stamp}{MARKER}{suffix}"

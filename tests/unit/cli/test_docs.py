@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import sys
+
 import pytest
 
 from fmapboard.checks import BUILT_IN, Finding
@@ -46,6 +49,18 @@ def test_the_page_for_agents_is_printed_without_its_head_and_is_short(
     shown = capsys.readouterr().out
     assert shown.startswith("# For agents\n")
     assert len(shown.splitlines()) <= 60
+
+
+def test_in_a_pipe_on_windows_characters_that_its_encoding_lacks_are_escape_sequences(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pipe = io.TextIOWrapper(io.BytesIO(), encoding="cp1252")
+    monkeypatch.setattr(sys, "stdout", pipe)
+    with pytest.raises(SystemExit) as done:
+        run(["docs", "agents"])
+    assert (done.value.code, pipe.errors) == (0, "strict")
+    pipe.flush()
+    assert b"kind of check \\u2192 why" in pipe.buffer.getvalue()
 
 
 def test_without_a_page_all_are_listed_with_their_titles(

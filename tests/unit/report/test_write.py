@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import os
 import re
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any
 
 import pytest
@@ -24,7 +25,7 @@ from fmapboard.report.answers import RunAnswers
 from fmapboard.report.choice import matching, onsets, spread, thin
 from fmapboard.report.page import NO_FACTS, Page
 from fmapboard.report.result import Report
-from fmapboard.report.write import NO_INPUT, PRIVACY, write_report
+from fmapboard.report.write import NO_INPUT, PRIVACY, _name, write_report
 from fmapboard.runs.log import EventLog
 from fmapboard.runs.provider import Files
 from fmapboard.writers.folder import MemoryWriter
@@ -136,6 +137,18 @@ def test_links_to_runs_are_followed_and_give_the_name(run: Path, tmp_path: Path)
     (tmp_path / "logs" / "a_run").symlink_to(run)
     report = write_report([tmp_path / "logs"], tmp_path / "report.html", steps=1)
     assert report.runs == ("a_run",)
+
+
+def test_runs_on_two_drives_of_windows_have_their_whole_paths_as_names(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(paths: object) -> str:
+        raise ValueError("Paths don't have the same drive")
+
+    monkeypatch.setattr(os.path, "commonpath", refused)
+    report = write_report([run], tmp_path / "report.html", steps=1)
+    assert report.runs == (run.as_posix().lstrip("/"),)
+    assert _name(PureWindowsPath(r"D:\runs\exp1"), "") == "D/runs/exp1"
 
 
 def test_layers_are_chosen_by_globs_and_a_glob_without_match_is_an_error() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,17 @@ def test_steps_are_written_and_a_run_is_resumed(tmp_path: Path) -> None:
     first, second = event_files(tmp_path)
     assert set(steps_in(first)) == {0, 1, 2}
     assert set(steps_in(second)) == {2, 3}
+
+
+def test_files_that_are_begun_in_one_tick_of_the_clock_have_names_in_their_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = time.time_ns()
+    monkeypatch.setattr(time, "time_ns", lambda: now)
+    for step in range(12):
+        write(tmp_path, step, start_step=step)
+    files = event_files(tmp_path)
+    assert [steps_in(file) for file in files] == [[step] for step in range(12)]
 
 
 def test_two_writers_of_one_process_still_go_apart(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from urllib.request import url2pathname
 
 from fmapboard import __version__
 from fmapboard.cli.run_dirs import to_paste
-from fmapboard.errors import FmapboardError
+from fmapboard.errors import FmapboardError, for_shell
 
 _TIMEOUT = 120.0  # s; imports from a network disk can take this long
 
@@ -124,8 +124,8 @@ def source() -> str:
     url = noted["url"]
     repository = noted.get("vcs_info")
     if repository:
-        return shlex.quote(f"{repository['vcs']}+{url}@{repository['commit_id']}")
+        return for_shell(f"{repository['vcs']}+{url}@{repository['commit_id']}")
     parts = urlparse(url)
     if parts.scheme == "file":
         url = url2pathname(parts.path)
-    return shlex.quote(url)
+    return for_shell(url)

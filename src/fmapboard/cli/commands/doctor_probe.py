@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Iterator
 from importlib import metadata
+from subprocess import list2cmdline
 from typing import Any
 
 _LOOKING = 10.0  # s
@@ -88,7 +89,8 @@ def without_pkg_resources(python: str) -> str:
 
 
 def _pip_install(python: str) -> str:
-    return f"{shlex.quote(python)} -m pip install"
+    quoted = list2cmdline([python]) if sys.platform == "win32" else shlex.quote(python)
+    return f"{quoted} -m pip install"
 
 
 def _version(name: str) -> str | None:
