@@ -73,7 +73,7 @@ class TransposedShape(KernelShape):
     __slots__ = ()
 
 
-Unit = Literal["channel", "feature", "unit", "head", "expert"]
+Unit = Literal["channel", "feature", "unit", "head", "expert", "branch"]
 """What a tile shows: a channel of a convolution, a feature of tokens, a unit of an MLP, …"""
 
 
@@ -83,7 +83,8 @@ class LayerPart(NamedTuple):
     Attributes:
         shape: ``Attention 12×64`` (heads × features of each), ``MLP 768→3072``, ``Block 768`` or
             ``Experts 8, top 2``.
-        unit: What one tile is.
+        unit: What one tile is; ``"branch"`` of the last layer of an MLP, of whose output only the
+            norm is kept.
         features: Length of the last axis of its output, [N, T, features] or [N, H, W, features]; 0
             for rows of attention, [N, heads, keys].
         chosen: Of a router, the number of experts to which it sends each token; 0 for others.

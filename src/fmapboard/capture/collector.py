@@ -27,6 +27,7 @@ from fmapboard.capture.taps import Tap
 from fmapboard.capture.texts import PendingTexts, drawn_texts
 from fmapboard.measure.batchnorm_gaps import BatchNormLayer, PendingGaps, running_state
 from fmapboard.measure.experts import chosen_experts
+from fmapboard.measure.kept_tokens import token_norms
 from fmapboard.measure.norms import Factor
 from fmapboard.measure.packing import reduce_together
 from fmapboard.measure.reducer import PendingMeasurement, Reducer, with_note
@@ -212,6 +213,12 @@ class ActivationCollector(CaptureListener):
 
     def captured(self, layer_call: LayerCall, side: Side, value: Any, module: nn.Module) -> None:
         """Reduce a layer's output or input immediately: the next operation may overwrite it."""
+        part = layer_call.part
+        if part is not None and part.unit == "branch":
+            if self.numbers and not self.guard.is_disabled(layer_call.layer):
+                with self.guard(layer_call.layer):
+                    self._keep_norm(layer_call, value)
+            return
         if self.attribution is not None and side == "output":
             self.attribution.captured(layer_call, side, value, module)
             measured = self.attribution.layers.measured
@@ -269,6 +276,20 @@ class ActivationCollector(CaptureListener):
                 self._held += numbers.parts[0].nbytes
                 if self._held > _MOST_HELD:
                     self._reduce_held()
+
+    def _keep_norm(self, layer_call: LayerCall, value: Any) -> None:
+        """Keep only the norm of what an MLP adds to its block."""
+        tensor = first_tensor(value)
+        if tensor is None or why_unread(tensor) is not None or not tensor.is_floating_point():
+            return
+        with aside(tensor.device.type):
+            features_second = tensor.detach().movedim(-1, 1)  # [N, C, ...]
+            norms = token_norms(features_second)
+        quantize = self.reduce.quantize
+        kept = PendingMeasurement(
+            layer_call, "feature_maps", tuple(tensor.shape), quantize, token_norms=norms
+        )
+        self.pending.append(kept)
 
     def _keep_rows(self, layer_call: LayerCall, value: AttentionRows, module: nn.Module) -> None:
         """Keep rows of attention and, unless only pictures are drawn, the numbers of the heads."""

@@ -262,6 +262,8 @@ class LayerCalls:
         if isinstance(module, TRANSPOSED):
             stride = tuple(module.stride)
         part = module.part if isinstance(module, Attention) else self.watched.parts.get(name)
+        if part is None and name in self.watched.numbers_only:
+            part = self.watched.branches.get(name)
         floor = floor_of(module)
         if part is not None and floor is None and is_off_at_zero(part, module):
             floor = 0.0

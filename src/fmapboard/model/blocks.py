@@ -54,10 +54,12 @@ class Blocks(NamedTuple):
     Attributes:
         names: of the blocks, in definition order.
         parts: name -> what the module is, for the blocks and their parts, in definition order.
+        branches: likewise, for the last layer of each MLP, which returns what the MLP adds.
     """
 
     names: tuple[str, ...]
     parts: dict[str, LayerPart]
+    branches: dict[str, LayerPart]
 
     def hold(self, name: str) -> bool:
         """True for the name of a module inside a block."""
@@ -77,7 +79,8 @@ def find_blocks(named: Mapping[str, nn.Module]) -> Blocks:
     found: dict[str, LayerPart] = {}
     for name in names:
         network.add_parts(name, found)
-    return Blocks(tuple(names), {name: found[name] for name in named if name in found})
+    parts = {name: found[name] for name in named if name in found}
+    return Blocks(tuple(names), parts, network.branches)
 
 
 class _Network:
@@ -85,6 +88,7 @@ class _Network:
 
     def __init__(self, named: Mapping[str, nn.Module]) -> None:
         self.named = named
+        self.branches: dict[str, LayerPart] = {}
         self._linears_in: dict[str, list[_Linear]] = {}
         self._parents = set[str]()
         self._find_linears()
@@ -141,7 +145,9 @@ class _Network:
         for up, down in mlps:
             name = self._hidden(up, down)
             features = up.outputs if name == up.name else down.inputs
-            found[name] = LayerPart(f"MLP {up.inputs}→{down.inputs}", "unit", features)
+            shape = f"MLP {up.inputs}→{down.inputs}"
+            found[name] = LayerPart(shape, "unit", features)
+            self.branches[down.name] = LayerPart(shape, "branch", down.outputs)
         router = self._router(block, attention)
         if router is not None:
             name, part = router

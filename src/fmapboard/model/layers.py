@@ -167,6 +167,7 @@ class WatchedLayers:
         numbers_only: the further ones.
         followed_by: see ``followers``.
         parts: what the modules are that are blocks or parts of them.
+        branches: likewise, the last layers of MLPs.
 
     Raises:
         ConfigurationError: as for ``select``.
@@ -197,7 +198,12 @@ class WatchedLayers:
         self, own: _Capturable, layers: dict[str, nn.Module], also: Mapping[str, nn.Module]
     ) -> None:
         self.layers = layers
-        self.numbers_only = {name: module for name, module in also.items() if name not in layers}
+        self.branches = own.blocks.branches
+        self.numbers_only: dict[str, nn.Module] = {}
+        for name, module in also.items():
+            is_inside = any(name.startswith(f"{outer}.") for outer in layers)
+            if name not in layers and (is_inside or name not in self.branches):
+                self.numbers_only[name] = module
         followed = {*layers.values(), *also.values()}
         named = self.model.named_modules()
         self._followed = {name: module for name, module in named if module in followed}
@@ -408,7 +414,8 @@ class _Capturable:
         if not self._routers:
             return blocks
         known = {**blocks.parts, **self._routers}
-        return Blocks(blocks.names, {name: known[name] for name in self._plain if name in known})
+        parts = {name: known[name] for name in self._plain if name in known}
+        return blocks._replace(parts=parts)
 
     @cached_property
     def _plain(self) -> dict[str, nn.Module]:

@@ -27,8 +27,9 @@ from fmapboard.gradients.reader import GradientReader, PendingParameters
 from fmapboard.measure.layout import Sequences
 from fmapboard.measure.merge_ranks import RankExchange
 from fmapboard.measure.reducer import Reducer
+from fmapboard.model.blocks import find_blocks
 from fmapboard.model.distributed import are_flattened, is_sharded, rank
-from fmapboard.model.layers import Layers, scripted_warning, unwrap
+from fmapboard.model.layers import Layers, named_layers, scripted_warning, unwrap
 from fmapboard.options import Options
 from fmapboard.records import LayerCall
 from fmapboard.render.palettes import palette
@@ -104,7 +105,7 @@ class StepSession(CaptureListener):
         self, model: nn.Module, layers: Layers, options: Options, scaler: Any, warn: WarnOnce
     ) -> None:
         self._attribution = AttributionLayers(options.step_attribution, options.samples)
-        also = self._attribution.also(unwrap(model))
+        also = self._also(unwrap(model))
         self._guard = Guard(warn)
         self.registry = _registry(model, layers, also, options, self._guard)
         self._watched = watched = self.registry.watched
@@ -145,6 +146,16 @@ class StepSession(CaptureListener):
         if self.kept is None:
             self.kept = KeptBatches(self.model, self._guard, copies=True)
         return self.kept
+
+    def _also(self, model: nn.Module) -> dict[str, nn.Module]:
+        """The layers to hook besides those that are drawn, by name.
+
+        Raises:
+            LayerNotFound: no layer matches the glob of ``attribution``.
+        """
+        named = named_layers(model)
+        branches = {name: named[name] for name in find_blocks(named).branches}
+        return {**self._attribution.also(model), **branches}
 
     def _probe_pass(self) -> ProbePass | None:
         """Draws the images of ``probe=``; None without them."""
@@ -195,7 +206,7 @@ class StepSession(CaptureListener):
         self._open = opened = OpenStep(step, passes, self._collector())
         self.open_step = step
         with self._guard("replaced layers"):
-            gone = self._watched.follow_replacements(self._attribution.also)
+            gone = self._watched.follow_replacements(self._also)
             if gone:
                 self._hints.say("gone", step, gone)
         if passes != "training":

@@ -184,6 +184,9 @@ def token_scalars(measured: Iterable[LayerMeasurement]) -> dict[str, float]:
             continue
         label = part.layer_call.label
         largest, median, totals[label] = part.token_norms.tolist()
+        own = part.layer_call.part
+        if own is not None and own.unit == "branch":
+            continue
         scalars[tags.of(tags.TOKEN_NORM_MAX, label)] = largest
         scalars[tags.of(tags.TOKEN_NORM_MEDIAN, label)] = median
     for label, total in totals.items():

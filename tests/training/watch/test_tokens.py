@@ -11,6 +11,7 @@ from simulated_device import move, moved, simulated_device
 from torch import Tensor, nn
 
 import fmapboard
+from fmapboard.model.layers import WatchedLayers
 from fmapboard.records import LoggedStep
 from fmapboard.writers.folder import MemoryWriter
 
@@ -75,18 +76,35 @@ def test_the_images_of_probe_are_the_ones_that_are_coloured() -> None:
 def test_norms_are_those_of_the_tokens_of_the_batch() -> None:
     torch.manual_seed(0)
     model = Small()
-    names = ["blocks.layers.1", "blocks.layers.1.self_attn"]
+    names = ["blocks.layers.1", "blocks.layers.1.self_attn", "blocks.layers.1.linear2"]
     true = fmapboard.extract(model, IMAGES, layers=names)
-    block, attention = true[names[0]], true[names[1]][0]
+    block, attention, mlp = true[names[0]], true[names[1]][0], true[names[2]]
     norms = block.norm(dim=-1)
     (step,) = train(model, steps=1)
     expected = {
         "token_norm_max/blocks.layers.1": norms.max().item(),
         "token_norm_median/blocks.layers.1": norms.median().item(),
         "branch_share/blocks.layers.1.self_attn": (attention.norm() / block.norm()).item(),
+        "branch_share/blocks.layers.1.linear2": (mlp.norm() / block.norm()).item(),
     }
     found = {tag: step.scalars[tag] for tag in expected}
     assert found == pytest.approx(expected, rel=1e-4)
+    assert "token_norm_max/blocks.layers.1.linear2" not in step.scalars
+    assert "blocks.layers.1.linear2" not in {
+        p.layer_call.label for p in step.pictures if p.layer_call
+    }
+
+
+def test_an_mlp_has_no_share_without_its_block_and_is_drawn_where_it_is_chosen() -> None:
+    model = Small()
+    name = "blocks.layers.1.linear2"
+    also = {name: model.get_submodule(name)}
+    assert WatchedLayers(model, "embed", also=also).numbers_only == {}
+    assert WatchedLayers(model, "blocks.layers.1", also=also).numbers_only == also
+    (step,) = train(Small(), steps=1, layers=["blocks.layers.1", name])
+    (chosen,) = (m for m in step.statistics if m.layer_call.label == name)
+    assert chosen.statistics is not None
+    assert chosen.statistics.minimum.shape == (16,)
 
 
 def test_without_pictures_there_are_no_colours() -> None:
