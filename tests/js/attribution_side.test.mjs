@@ -40,7 +40,7 @@ test("pictures that do not fit keep their least size and scroll", () => {
 
 test("the input has a column of its own where the layers hardly lose by it", () => {
   const beside = sidesFor(rows(4, false), 1416, 690, true);
-  assert.deepEqual(beside, { side: 264, input: 566, lead: 566 });
+  assert.deepEqual(beside, { side: 264, input: 650, lead: 650 });
   const { side, input, lead } = sidesFor(rows(3), 1416, 656, true);
   assert.deepEqual([side === input, lead], [true, 0]);
   assert.equal(sidesFor(rows(4, false), 1416, 690).lead, 0);

@@ -86,6 +86,13 @@ async function use({ page, frame }, downloads) {
   }
 }
 
+/** True if a colour bar reaches beyond the head that it is in. */
+function isBarOutside() {
+  const rightOf = (element) => element.getBoundingClientRect().right;
+  const bars = [...document.querySelectorAll(".legend .bar")];
+  return bars.some((bar) => rightOf(bar) > rightOf(bar.closest(".head")));
+}
+
 const downloads = join(out, "downloads");
 mkdirSync(downloads, { recursive: true });
 const browser = await puppeteer.launch({
@@ -108,6 +115,7 @@ for (const [place, [base, isInside]] of Object.entries(places)) {
     try {
       const opened = await open(browser, base, name, isInside, complaints);
       await opened.page.screenshot({ path: join(out, `${place}_${name}.png`) });
+      if (await opened.frame.evaluate(isBarOutside)) complaints.push("a colour bar is cut off");
       if (name === "maps") await use(opened, downloads);
       await opened.page.close();
     } catch (error) {

@@ -163,7 +163,7 @@ export type Tile = {
   map?: { height: number; width: number } | null;
 };
 
-/** Neighbouring cells in one state: the lines around them, as [left, top, right, bottom], CSS px. */
+/** Cells in one state: the lines around them, as [left, top, right, bottom], CSS px. */
 export type Region = { state: FaultName; sides: number[][] };
 
 /** What does not scroll: it covers its box. */

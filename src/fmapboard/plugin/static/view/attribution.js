@@ -107,6 +107,8 @@ const SCROLLED = 200;
 const [GAP, BETWEEN, WORDS] = [8, 20, 80];
 /** The input is enlarged to fill the window if the others then keep this share of their side. */
 const KEPT = 0.9;
+/** Parts of the window's width that the input may have, the largest first. */
+const INPUT_SHARES = [0.5, 0.4];
 
 /**
  * Longer side of the pictures of layers and of that of the input, CSS px. `lead` is the height of
@@ -121,10 +123,13 @@ export function sidesFor(rows, width, height, hasInput = false) {
   const even = sideFor(hasInput ? [1, ...counts] : counts, aspect, width, height);
   const same = { side: even, input: even, lead: 0 };
   if (!hasInput) return same;
-  const input = Math.floor(Math.min(0.4 * width, (height - WORDS / 2) / aspect));
-  const beside = sideFor(counts, aspect, width - input - BETWEEN, height);
-  const leads = input > even && beside >= KEPT * even && even > SCROLLED;
-  return leads ? { side: beside, input, lead: Math.ceil(input * aspect) } : same;
+  for (const share of INPUT_SHARES) {
+    const input = Math.floor(Math.min(share * width, (height - WORDS / 2) / aspect));
+    const side = sideFor(counts, aspect, width - input - BETWEEN, height);
+    const leads = input > even && side >= KEPT * even && even > SCROLLED;
+    if (leads) return { side, input, lead: Math.ceil(input * aspect) };
+  }
+  return same;
 }
 
 /**
