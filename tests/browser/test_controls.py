@@ -29,6 +29,17 @@ def test_one_slider_moves_everything_back_to_the_first_step(
     person.drawn(STEPS[-1])
 
 
+def test_a_menu_closes_after_a_choice_with_the_pointer(
+    address: str, visit: Callable[..., Person]
+) -> None:
+    person = visit(address, width=860, run="good", layer="fmapboard/stem.0")
+    person.drawn(STEPS[-1])
+    person.menu("Display")
+    person.see(".toolgroup.open button:text-is('Layer')").click()
+    person.wait("!document.querySelector('.toolgroup.open')")
+    assert "p.feature_maps.scale=layer" in person.page.url
+
+
 def test_the_marks_of_the_steps_follow_the_width_of_the_slider(
     address: str, visit: Callable[..., Person]
 ) -> None:

@@ -77,3 +77,16 @@ def test_the_front_end_has_the_same_codes() -> None:
     text = (STATIC / "model/health_states.js").read_text()
     codes = {name: int(code) for name, code in re.findall(r"^  ([A-Z_]+): (\d+),$", text, re.M)}
     assert codes == {code.upper().replace(" ", "_"): i for i, code in enumerate(CODES)}
+
+
+def test_the_words_of_the_tab_have_the_thresholds() -> None:
+    said = (STATIC / "model" / "health_states.js").read_text()
+    large = f"{thresholds.LARGE.value:,.0f} or more"
+    minor = f"{100 * thresholds.MINOR_SHARE.value:.0f} % of the channels or more "
+    words = dict(re.findall(r'word: "([^"]+)",\s+what:\s+"([^"]+)"', said))
+    for state in ("dead", "constant"):
+        assert words[f"partly {state}"].startswith(minor)
+        assert words[f"mostly {state}"].startswith("half of the channels or more ")
+    assert thresholds.MAJOR_SHARE.value == 0.5
+    assert words["large"] == f"magnitudes of {large}"
+    assert f"magnitude {large}" in (STATIC / "model" / "terms.js").read_text()

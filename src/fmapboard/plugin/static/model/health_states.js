@@ -156,7 +156,7 @@ export const STATES = Object.freeze([
     word: "mostly dead",
     what: "half of the channels or more are 0 everywhere after the activation",
   },
-  { word: "large", what: "magnitudes of 10 000 or more" },
+  { word: "large", what: "magnitudes of 10,000 or more" },
   { word: "non-finite", what: "NaN or infinity" },
 ]);
 

@@ -49,7 +49,7 @@ export const GLOSSARY = Object.freeze({
     "Layers with non-finite or large values, with at least 10 % dead or constant channels, or " +
     "with weights that do not change.",
   nonfinite: "NaN, +Inf or −Inf: not a number, or too large for the number format.",
-  large: "A value of magnitude 10 000 or more.",
+  large: "A value of magnitude 10,000 or more.",
   dead:
     "The activation is 0 for the whole batch, so that no gradient reaches the channel's " +
     "weights.",

@@ -54,7 +54,7 @@ export function counted(n, word) {
   return `${stepText(n)} ${word}${n === 1 ? "" : "s"}`;
 }
 
-/** A step; digits are grouped from 10 000 on. @param {number} value */
+/** A step; digits are grouped from 10,000 on. @param {number} value */
 export function stepText(value) {
   return Math.abs(value) < 10000 ? String(value).replace("-", MINUS) : whole(value);
 }

@@ -130,7 +130,7 @@ function Patches({ shown: { found, problem, channel, step } }) {
 function noteText({ header, arrays, picture }, channel) {
   const { searched, channels, lost_at: lost } = header;
   if (channel >= searched) {
-    return `Only channels 0…${searched - 1} of ${channels} were searched (--channels).`;
+    return `Only channels 0…${searched - 1} of ${channels} were searched.`;
   }
   if (!picture) return "TensorBoard does not keep the picture of these patches.";
   const nan = arrays.nan?.values[channel] ?? 0;
