@@ -59,12 +59,14 @@ UNREADABLE = {
     "report": ["empty"],
     "report of a file": ["cat.png"],
 }
+UNWRITABLE = f"{'x' * 300}/maps"
+"""A folder that no system can create: its name is too long."""
 FAILING = {
     "visualize": (1, ["cat.png", *RAISING, "--out", "maps"]),
-    "visualize --out": (1, ["cat.png", *FINE, "--out", "/proc/none/maps"]),
+    "visualize --out": (1, ["cat.png", *FINE, "--out", UNWRITABLE]),
     "patches": (1, ["cat.png", *RAISING, "--out", "crops"]),
-    "patches --out": (1, ["cat.png", *FINE, "--out", "/proc/none/crops"]),
-    "diff --out": (2, ["mine.pt", "mine.pt", "cat.png", *FINE, "--out", "/proc/none/maps"]),
+    "patches --out": (1, ["cat.png", *FINE, "--out", UNWRITABLE]),
+    "diff --out": (2, ["mine.pt", "mine.pt", "cat.png", *FINE, "--out", UNWRITABLE]),
     "diff": (2, ["raising.pt", "raising.pt", "cat.png", *RAISING]),
 }
 WITHOUT_INPUT = {"demo", "docs", "doctor"}
