@@ -108,7 +108,8 @@ class NonfiniteLayer:
         since: first logged step with it.
         value: the share of channels, 0 to 1, at the newest step with it.
         more: number of further layers with such values.
-        message: the finding in one sentence.
+        began: "NaN since step 30".
+        place: "first in `conv1`".
     """
 
     label: str
@@ -116,7 +117,13 @@ class NonfiniteLayer:
     since: int
     value: float
     more: int
-    message: str
+    began: str
+    place: str
+
+    @property
+    def message(self) -> str:
+        """The finding in one sentence."""
+        return f"{self.began}, {self.place}{further(self.more)}"
 
 
 class DeadLayer(NamedTuple):
@@ -204,14 +211,14 @@ def first_nonfinite(table: HealthTable) -> NonfiniteLayer | None:
         return None
     first = spells[0]
     more = len(_without_followers(table, spells)) - 1
-    where = f"first in {_named(table, first.row)}{further(more)}"
     return NonfiniteLayer(
         label=table.rows[first.row].facts.label,
         index=first.row,
         since=first.since,
         value=float(share[first.last, first.row]),
         more=more,
-        message=f"non-finite values {when(table, first)}, {where}",
+        began=f"non-finite values {when(table, first)}",
+        place=f"first in {_named(table, first.row)}",
     )
 
 
@@ -247,7 +254,8 @@ def _recorded_first(
         since=first.step,
         value=share,
         more=more,
-        message=f"{kinds} {began}, {place}{further(more)}",
+        began=f"{kinds} {began}",
+        place=place,
     )
 
 

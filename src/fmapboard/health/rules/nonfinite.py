@@ -57,17 +57,18 @@ class NonfiniteCheck(Rule):
             first = None  # the finding is from other numbers
         first_seen = FirstSeen(record, table, found.since, found.index, first)
         meaning, advice = cause(first_seen)
-        own, rest = own_weights(first_seen), further(found.more)
+        own = own_weights(first_seen)
+        message = found.message
         if own:
             meaning += recorded(evidence, first_seen)
-        whose = ""
-        if own:
-            whose = f", whose {not_finite(own)}"
+            place = f"{found.place}, whose {not_finite(own)}"
+            message = f"{found.began}, {place}{further(found.more)}"
         elif is_input_lost(first_seen):
-            whose = ", whose input, that of the network, is not finite"
+            place = f"of the layers {found.place}"
+            message = f"{found.began} in the network's input; {place}{further(found.more)}"
         yield Finding(
             class_="warning",
-            message=f"{found.message.removesuffix(rest)}{whose}{rest}",
+            message=message,
             since_step=found.since,
             layer=found.label or None,
             parameter=first.owner if first is not None and first.label is None else None,

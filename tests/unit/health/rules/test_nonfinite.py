@@ -112,8 +112,7 @@ def test_weights_that_were_not_read_are_said_to_be_unknown_and_a_possible_cause(
     lost_images = record(columns=lost(0), inputs={"nonfinite": 2.0})
     assert only(lost_images).meaning.startswith("The network's input is not finite")
     assert only(lost_images).message == (
-        "non-finite values since step 30, first in `conv0`, whose input, that of the network, is "
-        "not finite"
+        "non-finite values since step 30 in the network's input; of the layers first in `conv0`"
     )
 
 
