@@ -1,4 +1,4 @@
-"""The gradients of the first layers beside those of the last ones."""
+"""Ratios of gradients: of first layers and last ones, and of a weight and its bias."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from fmapboard.formats.tab_records import Floats
 from fmapboard.health import thresholds
 from fmapboard.health.evidence import Evidence, over_steps
 from fmapboard.health.record import Series
+from fmapboard.health.table import HealthRow, is_normalized
 
 
 class GradientRatios(NamedTuple):
@@ -78,3 +79,38 @@ def gradient_ratios(evidence: Evidence, least: int) -> GradientRatios | None:
         return None
     early = ratios[: max(least, len(ratios) // 2)]
     return GradientRatios(steps[is_known].tolist(), ratios, early, names[0])
+
+
+class InputMagnitudes(NamedTuple):
+    """About the magnitude of the network's inputs, as the gradients of its first layer tell it.
+
+    Attributes:
+        row: the layer.
+        since: the first logged step.
+        ratios: one per logged step at which it is known, at least one.
+    """
+
+    row: HealthRow
+    since: int
+    ratios: Floats
+
+
+def input_magnitudes(evidence: Evidence) -> InputMagnitudes | None:
+    """The norm of the gradient of the first layer's weight over that of its bias.
+
+    It is not known where the gradient of the bias is 0. None if it is at no step, or if a
+    normalization follows.
+    """
+    row = evidence.first_layer
+    if row is None or is_normalized(row):
+        return None
+    own = "_ih_l0" if row.facts.type in ("RNN", "LSTM", "GRU") else ""
+    weight = evidence.gradient_norms.get(f"{row.facts.layer}.weight{own}")
+    bias = evidence.gradient_norms.get(f"{row.facts.layer}.bias{own}")
+    if weight is None or bias is None:
+        return None
+    steps, values = over_steps([weight, bias])  # values [S, 2]
+    values = values[values[:, 1] > 0]
+    if not len(values):
+        return None
+    return InputMagnitudes(row, int(steps[0]), values[:, 0] / values[:, 1])

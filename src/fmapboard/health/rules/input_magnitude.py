@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
 from fmapboard.formats import tags
-from fmapboard.formats.tab_records import Floats
 from fmapboard.health import effects, thresholds
-from fmapboard.health.evidence import Evidence, over_steps
+from fmapboard.health.evidence import Evidence
 from fmapboard.health.finding import Finding, rounded
+from fmapboard.health.gradient_ratios import input_magnitudes
 from fmapboard.health.record import NotRecorded
 from fmapboard.health.rule import Rule
-from fmapboard.health.table import HealthRow, is_normalized
+from fmapboard.health.table import HealthRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class InputMagnitudeCheck(Rule):
             return
         if first is not None and first.facts.type == "Embedding":
             return  # words have no magnitude
-        found = _input_magnitudes(evidence)
+        found = input_magnitudes(evidence)
         if found is None or min(found.ratios[0], np.median(found.ratios)) > self.noise:
             raise NotRecorded("the input's range")
         value = float(found.ratios[0])
@@ -108,38 +108,3 @@ def _zeros(evidence: Evidence, row: HealthRow) -> Finding:
         advice="Print what the network receives, and check the dataset",
         cure="",
     )
-
-
-class InputMagnitudes(NamedTuple):
-    """About the magnitude of the network's inputs, as the gradients of its first layer tell it.
-
-    Attributes:
-        row: the layer.
-        since: the first logged step.
-        ratios: one per logged step at which it is known, at least one.
-    """
-
-    row: HealthRow
-    since: int
-    ratios: Floats
-
-
-def _input_magnitudes(evidence: Evidence) -> InputMagnitudes | None:
-    """The norm of the gradient of the first layer's weight over that of its bias.
-
-    It is not known where the gradient of the bias is 0. None if it is at no step, or if a
-    normalization follows.
-    """
-    row = evidence.first_layer
-    if row is None or is_normalized(row):
-        return None
-    own = "_ih_l0" if row.facts.type in ("RNN", "LSTM", "GRU") else ""
-    weight = evidence.gradient_norms.get(f"{row.facts.layer}.weight{own}")
-    bias = evidence.gradient_norms.get(f"{row.facts.layer}.bias{own}")
-    if weight is None or bias is None:
-        return None
-    steps, values = over_steps([weight, bias])  # values [S, 2]
-    values = values[values[:, 1] > 0]
-    if not len(values):
-        return None
-    return InputMagnitudes(row, int(steps[0]), values[:, 0] / values[:, 1])
