@@ -267,7 +267,7 @@ def _first_step(setup: Setup) -> Outcome | None:
         return Outcome("one_step_runs", "Does one step run?", "no exception", answer, seconds)
     setup.step_seconds = time.monotonic() - begin
     size, _ = size_of(setup.batch, setup.task)
-    available = setup.remaining() * _TRAINING_SHARE / _STEPS
+    available = max(setup.remaining(), 0.0) * _TRAINING_SHARE / _STEPS
     count = _MOST_SAMPLES
     if setup.step_seconds > available and size:
         count = max(int(size * available / setup.step_seconds), _LEAST_SAMPLES)

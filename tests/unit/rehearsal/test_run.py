@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import random
+import time
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -655,6 +656,15 @@ def test_ctrl_c_ends_a_rehearsal_with_what_is_known(call: int) -> None:
     assert "ended by Ctrl-C" in found.verdict
     assert torch.equal(torch.get_rng_state(), state)
     assert all(map(torch.equal, model.state_dict().values(), before))
+
+
+def test_without_time_a_step_within_one_tick_of_the_clock_is_no_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    readings = iter([0.0])  # the beginning; a tick takes 16 ms on Windows
+    monkeypatch.setattr(time, "monotonic", lambda: next(readings, 10.0))
+    found = rehearsed(seconds=5.0)
+    assert {outcome.answer.judgement for outcome in found.outcomes} == {"not judged"}
 
 
 def test_without_time_the_rest_is_not_judged() -> None:
