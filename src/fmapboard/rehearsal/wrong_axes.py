@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from fmapboard.rehearsal.batches import input_tensors
+from fmapboard.rehearsal.batches import input_tensors, size_of
 from fmapboard.rehearsal.experiment import Answer, fault
 from fmapboard.rehearsal.setup import Setup
 from fmapboard.rehearsal.task import Task
+
+_COUNTS = (8, 7, 5)
+"""Numbers of samples that are tried."""
 
 
 class Operation(NamedTuple):
@@ -30,19 +34,22 @@ class Operation(NamedTuple):
     axis: int = 0
 
 
-def wrong_axes(setup: Setup, batch: Any, size: int) -> Answer | None:
+def wrong_axes(setup: Setup) -> Answer | None:
     """A fault if a tensor is reshaped so that its axes look exchanged, and its values are not.
 
-    Also if a softmax over attention, [N, heads, T, T], is not over the last axis.
-
-    Args:
-        setup: the training.
-        batch: of some samples.
-        size: how many.
+    Also if a softmax over attention, [N, heads, T, T], is not over the last axis. As many samples
+    are passed as no axis of the input is long.
     """
-    inputs = input_tensors(batch, setup.task)
-    if any(size in tensor.shape[1:] for tensor in inputs):
-        return None  # the axis of samples cannot be told from others
+    for count in _COUNTS:
+        batch = setup.few(count)
+        size, axis = size_of(batch, setup.task)
+        inputs = input_tensors(batch, setup.task)
+        if not axis and not any(size in tensor.shape[1:] for tensor in inputs):
+            return _wrong_axes(setup, batch, inputs, size)
+    return None
+
+
+def _wrong_axes(setup: Setup, batch: Any, inputs: Sequence[Tensor], size: int) -> Answer | None:
     lengths = {tensor.shape[1] for tensor in inputs if tensor.dim() in (2, 3)}
     copy = setup.make_copy()
     run = partial(_operations, copy.own(setup.task))

@@ -202,13 +202,13 @@ def patches(is_wrong: bool, *, views: bool = False) -> Case:
         return net.head(net.body(tokens).mean(1))  # type: ignore[no-any-return]
 
     layers = {
-        "cut": nn.Conv2d(3, 24, 3, 3),
+        "cut": nn.Conv2d(3, 24, 2, 2),
         "body": nn.TransformerEncoderLayer(24, 2, 32, 0.0, batch_first=True),
         "head": nn.Linear(24, CLASSES),
     }
     if views or not is_wrong:
         layers["place"] = nn.Embedding(16, 24)
-    return Case(Net(layers, run), (functional.interpolate(PIXELS, 12), LABELS))
+    return Case(Net(layers, run), (PIXELS, LABELS))
 
 
 def attention(is_wrong: bool, *, joins: bool = False) -> Case:
@@ -454,3 +454,50 @@ def test_a_fault_is_named_and_its_healthy_twin_has_none(
     right = rehearsed(make(False), kind, monkeypatch)
     assert right.faults == (), right
     assert "Error" not in right.outcomes[0].answer.text
+
+
+def test_small_logits_in_front_of_binary_cross_entropy_are_no_probabilities(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = nn.Sequential(perceptron(1), nn.Linear(1, 1))
+    head: Any = model[1]
+    nn.init.constant_(head.weight, 0.1)
+    nn.init.constant_(head.bias, 0.5)
+    with torch.no_grad():
+        outputs = model(PIXELS)
+    assert 0 < float(outputs.min()) < float(outputs.max()) < 1
+    labels = (LABELS % 2).float()[:, None]
+    case = Case(model, (PIXELS, labels), functional.binary_cross_entropy_with_logits)
+    assert rehearsed(case, "first_loss", monkeypatch).faults == ()
+
+
+def test_batches_that_are_all_the_same_are_a_suspicion() -> None:
+    model = perceptron()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    batches = [(PIXELS[:32], LABELS[:32])] * 3
+    found = fmapboard.rehearse(model, batches, functional.cross_entropy, optimizer, progress=False)
+    assert [outcome.answer.text for outcome in found.suspicions] == ["all 3 batches are the same"]
+    assert found.faults == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "helps"),
+    [
+        ("weight decay", "without weight_decay=30.0"),
+        ("images of 0 to 255", "with normalized inputs"),
+    ],
+)
+def test_what_helps_is_named(name: str, helps: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    kind, make = CASES[name]
+    (fault,) = rehearsed(make(True), kind, monkeypatch).faults
+    assert helps in fault.answer.text
+
+
+def test_an_autoencoder_may_see_its_targets(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = Case(nn.Conv2d(3, 3, 3, padding=1), (PIXELS,), lambda o, b: functional.mse_loss(o, b[0]))
+    found = rehearsed(case, "target_is_hidden", monkeypatch)
+    assert found.faults == ()
+    assert found.outcomes[0].answer.text.startswith(
+        "no output changes with its own target, or both"
+    )

@@ -188,7 +188,7 @@ def _by_value(setup: Setup, returned: Tensor, loss: float) -> Answer | None:
     if not isinstance(label, Tensor) or label.is_complex() or output.dim() > 2:
         return None
     if label.is_floating_point():
-        return _of_shares(output, label, loss) or _binary(output, label, loss)
+        return _of_shares(output, label, loss) or _binary(returned, label, loss)
     if output.dim() < 2 or label.shape != output.shape[:1] or output.shape[1] < 2:
         return None
     labels = label.long()
@@ -232,8 +232,12 @@ def _is_cross_entropy(setup: Setup, output: Tensor, loss: float) -> bool:
     return _is_close(functional.cross_entropy(output.detach(), label.long()), loss)
 
 
-def _binary(output: Tensor, label: Tensor, loss: float) -> Answer | None:
+def _binary(returned: Tensor, label: Tensor, loss: float) -> Answer | None:
     """A fault if a sigmoid was applied to probabilities."""
+    activation = last_activation(returned)
+    if activation is None or activation.highest != 1 or activation.lowest < 0:
+        return None  # numbers that are within 0 to 1 by chance
+    output = returned.detach()
     if output.numel() != label.numel() or float(output.min()) < 0 or float(output.max()) > 1:
         return None
     if float(label.min()) < 0 or float(label.max()) > 1 or output.numel() < 8:

@@ -67,8 +67,7 @@ class InputReachesOutput(Experiment):
         scrambled = _scrambled(setup, batch)
         if scrambled is not None:
             return scrambled
-        wrong = wrong_axes(setup, batch, size) if not axis else None
-        wrong = wrong or self._patches(setup, copy, batch, seen)
+        wrong = wrong_axes(setup) or self._patches(setup, copy, batch, seen)
         if wrong is not None:
             return wrong
         return self._order(setup, copy, batch, seen, max(spreads))

@@ -64,8 +64,8 @@ class LabelsFitImages(Experiment):
 
     A suspicion: exchanged labels raise the loss of the batches that the network has learnt, and
     leave that of the others as it is. Labels were shuffled, or belong to other images, or the task
-    takes more images than were drawn, or its labels are mostly noise. A fault: all labels are the
-    same, or come in the order of classes; all batches are the same; a linear model predicts the
+    takes more images than were drawn, or its labels are mostly noise. All batches are the same. A
+    fault: all labels are the same, or come in the order of classes; a linear model predicts the
     label of the next image, and not its own; masks whose edges lie on those of the images only once
     they are transposed, flipped or turned.
 
@@ -208,7 +208,7 @@ def _misplaced(setup: Setup) -> Answer | None:
 
 
 def _repeated(setup: Setup) -> Answer | None:
-    """A fault if all batches hold the same images."""
+    """A suspicion if all batches hold the same images, as where each one is the whole data set."""
     if len(setup.batches) < _REPEATED:
         return None
     first = tensors(setup.batches[0])
@@ -216,10 +216,12 @@ def _repeated(setup: Setup) -> Answer | None:
         others = tensors(batch)
         if len(first) != len(others) or not all(map(_are_equal, first, others)):
             return None
-    return fault(
+    return Answer(
+        "suspicion",
         f"all {len(setup.batches)} batches are the same",
-        figure=float(len(setup.batches)),
-        advice="Look at how batches are drawn: next(iter(loader)) begins anew each time",
+        float(len(setup.batches)),
+        "Look at how batches are drawn, unless each one is the whole data set: next(iter(loader)) "
+        "begins anew each time",
     )
 
 
