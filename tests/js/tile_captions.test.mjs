@@ -23,6 +23,7 @@ test("a range that does not fit has fewer digits, before it is left out", () => 
   const ranges = ["−0.43…1.2", "−0.4…1"];
   assert.deepEqual(textsIn(90, ranges), ["12", "−0.43…1.2"]);
   assert.deepEqual(textsIn(65, ranges), ["12", "−0.4…1"]);
+  assert.deepEqual(textsIn(57, ranges), ["12", "−0.4…1"]); // squeezed
   assert.deepEqual(textsIn(50, ranges), ["12"]);
 });
 

@@ -91,6 +91,7 @@ def answers(tab: Tab, tmp_path_factory: pytest.TempPathFactory) -> dict[str, lis
         "FirstFault": [health["first_nonfinite"]], "Shading": [health["shading"]],
         "HealthStepAnswer": [step], "WeightsOnly": with_kernels["others"],
         "FindingsAnswer": [findings], "Line": findings["findings"], "Verdict": [findings["line"]],
+        "Remark": findings["line"]["rest"],
         "VerdictsAnswer": [verdicts], "RunLine": verdicts["verdicts"],
         "HistoryAnswer": [history], "DrawnKernels": history["kernels"],
         "NumbersAnswer": [numbers], "ScalarChart": [*numbers["scalars"].values()],

@@ -152,8 +152,8 @@ export function paintFilm(context, film, of, where, look) {
     const tile = { box, ...over, ...(one ?? sizedTo(of, picture, side, channel)) };
     if (fault) return { ...tile, ...badge(context, fault, under, look, [], true) };
     const isFar = isBeyond(film, side, channel);
-    const range = rangeText(film, mapsOf(i), channel);
-    const fitting = (isFar ? ["▲ beyond scale", "▲ beyond"] : [range]).find(
+    const ranges = [2, 1].map((digits) => rangeText(film, mapsOf(i), channel, digits));
+    const fitting = (isFar ? ["▲ beyond scale", "▲ beyond"] : ranges).find(
       (each) => context.measureText(each).width <= wide * 1.2,
     );
     const colour = isFar ? look.text : look.muted;

@@ -17,6 +17,8 @@ import { paintTiles, pixelsOf, tileCanvas } from "./pixels.js";
 export const BELOW = 6;
 /** Narrower tiles, in CSS px, have no range below them. */
 export const RANGE_FROM = 88;
+/** A text may be this much wider than its place, in which it is then squeezed. */
+const SQUEEZED = 1.2;
 /** Height of a line of text, CSS px. */
 export const LINE = 15;
 
@@ -104,9 +106,13 @@ export function caption(context, { left, top, width }, names, fault, ranges, loo
   }
   if (fault)
     return badge(context, fault, { left: left + used, top, width: width - used }, look, texts);
-  const range = ranges.find((each) => widthIn(each) <= width - used);
+  const free = width - used;
+  const range =
+    ranges.find((each) => widthIn(each) <= free) ??
+    ranges.find((each) => widthIn(each) <= SQUEEZED * free);
   if (range) {
-    texts.push({ text: range, x: left + width, y: top, colour: look.muted, align: "right" });
+    const place = { x: left + width, y: top, align: /** @type {const} */ ("right"), width: free };
+    texts.push({ ...place, text: range, colour: look.muted });
   }
   return { texts, marks: [] };
 }

@@ -184,7 +184,7 @@ export function Bar({ range: [lo, hi], ends, palette, title }) {
       <span class="ramp-title" hidden=${!title}>${title}</span>
       <div class="ramp-room" ref=${room}>
         <div class=${palette === "rgb" ? "ramp rgb" : "ramp"}
-          style=${{ background: Number.isNaN(lo) ? "none" : gradient(palette) }} />
+          style=${{ background: Number.isNaN(lo) && !ends ? "none" : gradient(palette) }} />
         <div class=${ends ? "ramp-scale apart" : "ramp-scale"}>
           ${ends ? ends.map((end) => html`<span class="end">${end}</span>`) : scale}
         </div>
@@ -206,7 +206,8 @@ function barsOf({ scene, state, sides }, hovered) {
   const c = one ?? scene.order[0] ?? 0;
   const unit = tileText(scene.maps.header);
   // No numbers hold for all tiles where each has a scale of its own.
-  const isEach = one === null && state.scale !== "layer" && scene.order.length > 1;
+  const isAnyFinite = scene.order.some((each) => !Number.isNaN(drawnRange(scene, each)[0]));
+  const isEach = one === null && state.scale !== "layer" && scene.order.length > 1 && isAnyFinite;
   const signed = ["−largest", "+largest"];
   const ends = !isEach ? {} : { ends: palette === "signed" ? signed : ["least", "largest"] };
   const whose = isEach ? `each ${unit}` : tileText(scene.maps.header, c);
