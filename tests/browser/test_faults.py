@@ -57,8 +57,8 @@ def test_large_values_take_precedence_over_a_minor_share_of_dead_channels(
     person.wait("document.querySelector('.layer .badge').textContent === '33 % dead'")
     person = visit_layer(visit, faulty, "big", step=LARGE_FROM, channel=3)
     badge = person.see(".layer:has(.name:text-is('big')) .badge")
-    person.wait("document.querySelector('.layer .badge').textContent === 'large'")
-    assert badge.text_content() == "large"
+    person.wait("document.querySelector('.layer .badge').textContent === 'large, 33 % dead'")
+    assert badge.text_content() == "large, 33 % dead"
     assert person.see(".layer[data-severity='2'] .name").first.text_content() == "big"
     assert person.see(".numbers tr").last.text_content() == "Statelarge"
 
