@@ -118,7 +118,7 @@ class Task:
         if taken:
             if is_open:
                 taken = {str(key): value for key, value in batch.items()}
-            return Parts((), taken, label)
+            return Parts((), {**self._unnamed(batch, taken), **taken}, label)
         inputs = [batch[key] for key in batch if str(key).lower() not in LABELS]
         held = [value for value in inputs if tensors(value)]
         if not held:
@@ -130,6 +130,22 @@ class Task:
         required = [p for p in self.parameters if p.default is inspect.Parameter.empty]
         count = sum(p.kind in _POSITIONAL for p in required)
         return Parts(tuple(held[: max(count, 1)]), {}, label)
+
+    def _unnamed(self, batch: Mapping[Any, Any], taken: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments that no key has the name of: the other tensors, in their order."""
+        others = [
+            value
+            for key, value in batch.items()
+            if str(key) not in taken and str(key).lower() not in LABELS and tensors(value)
+        ]
+        missing = [
+            parameter.name
+            for parameter in self.parameters
+            if parameter.default is inspect.Parameter.empty
+            and parameter.kind in (*_POSITIONAL, inspect.Parameter.KEYWORD_ONLY)
+            and parameter.name not in taken
+        ]
+        return dict(zip(missing, others, strict=False))
 
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
