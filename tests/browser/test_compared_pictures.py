@@ -168,7 +168,9 @@ def test_update_ratios_of_0_are_marked_on_their_logarithmic_axis(
     compared: str, visit: Callable[..., Person]
 ) -> None:
     person = open_compared(visit, compared, run="probed")  # trained at a rate of 0
-    key = person.see(".charts :text('healthy 1e−4')").last.inner_text()
+    key = person.see(".charts .value:has-text('healthy 1e−4')").last.inner_text()
     assert "weight 0" in key
     assert "▾ at the lower edge: 0" in key
-    assert "▾" not in person.see(".charts :text('bias')").first.inner_text()  # gradient norms
+    assert (
+        "▾" not in person.see(".charts .value:has-text('bias')").first.inner_text()
+    )  # gradient norms

@@ -51,7 +51,9 @@ def test_the_marks_of_the_steps_follow_the_width_of_the_slider(
           document.querySelector(".slider-room").style.flex = `0 0 ${width}`;
           for (let frame = 0; frame < 3; frame += 1) await new Promise(requestAnimationFrame);
           found.push(document.querySelector(".step-marks").style.width);
-        } return found; }"""
+        }
+        document.querySelector(".slider-room").removeAttribute("style"); // the page is used again
+        return found; }"""
     )
     assert widths == ["210px", "330px"]
 

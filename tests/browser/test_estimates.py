@@ -31,6 +31,6 @@ def test_the_update_ratio_of_a_parameter_that_is_read_in_part_has_a_sign(
 ) -> None:
     person = visit(address, width=1366, run="run", layer=f"fmapboard/{layer}")
     person.settle()
-    key = person.see(".charts :text('healthy 1e−4')").last.inner_text()
+    key = person.see(".charts .value:has-text('healthy 1e−4')").last.inner_text()
     assert ("weight ≈" in key) is is_estimate
     assert "bias ≈" not in key
