@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
-from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
+from torch import Tensor
 
 from fmapboard.rehearsal.batches import input_tensors, size_of
 from fmapboard.rehearsal.experiment import Answer, fault
+from fmapboard.rehearsal.function_calls import FunctionCall, function_calls
 from fmapboard.rehearsal.setup import Setup
-from fmapboard.rehearsal.task import Task
 
+_NAMES = ("view", "reshape", "softmax")
 _COUNTS = (8, 7, 5)
 """Numbers of samples that are tried."""
 
@@ -51,9 +50,7 @@ def wrong_axes(setup: Setup) -> Answer | None:
 
 def _wrong_axes(setup: Setup, batch: Any, inputs: Sequence[Tensor], size: int) -> Answer | None:
     lengths = {tensor.shape[1] for tensor in inputs if tensor.dim() in (2, 3)}
-    copy = setup.make_copy()
-    run = partial(_operations, copy.own(setup.task))
-    for operation in copy.call(run, batch, training=False):
+    for operation in function_calls(setup, batch, _NAMES, _operation):
         if operation.new[0] != size:
             continue
         if operation.name == "softmax":
@@ -72,44 +69,21 @@ def _wrong_axes(setup: Setup, batch: Any, inputs: Sequence[Tensor], size: int) -
     return None
 
 
-def _operations(task: Task, model: nn.Module, batch: Any) -> list[Operation]:
-    """The reshapes and softmaxes of a pass."""
-    found: list[Operation] = []
-    with _Operations(found):
-        if task.step is not None:
-            task(model, batch)
-        else:
-            task.output(model, batch)
-    return found
-
-
-class _Operations(TorchFunctionMode):
-    """Notes what some functions do to shapes."""
-
-    def __init__(self, found: list[Operation]) -> None:
-        super().__init__()
-        self._found = found
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """See ``TorchFunctionMode``."""
-        named = kwargs or {}
-        result = func(*args, **named)
-        name = getattr(func, "__name__", "")
-        if name not in ("view", "reshape", "softmax") or not args:
-            return result
-        given = args[0]
-        if not isinstance(given, Tensor) or not isinstance(result, Tensor):
-            return result
-        if given.dim() < 3 or result.dim() < 3:
-            return result
-        axis = 0
-        if name == "softmax":
-            number = named.get("dim", args[1] if len(args) > 1 else None)
-            if not isinstance(number, int):
-                return result
-            axis = number if number < 0 else number - result.dim()
-        self._found.append(Operation(name, tuple(given.shape), tuple(result.shape), axis))
-        return result
+def _operation(call: FunctionCall) -> Operation | None:
+    """The shapes of a call, if they have three axes or more."""
+    given = call.args[0] if call.args else None
+    result = call.result
+    if not isinstance(given, Tensor) or not isinstance(result, Tensor):
+        return None
+    if given.dim() < 3 or result.dim() < 3:
+        return None
+    axis = 0
+    if call.name == "softmax":
+        number = call.argument("dim", 1, None)
+        if not isinstance(number, int):
+            return None
+        axis = number if number < 0 else number - result.dim()
+    return Operation(call.name, tuple(given.shape), tuple(result.shape), axis)
 
 
 def _is_over_queries(operation: Operation, lengths: set[int]) -> bool:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import fmapboard
+from fmapboard.rehearsal import function_calls
 from fmapboard.rehearsal.experiments import EXPERIMENTS
 from fmapboard.rehearsal.result import Rehearsal
 
@@ -501,3 +502,23 @@ def test_an_autoencoder_may_see_its_targets(monkeypatch: pytest.MonkeyPatch) -> 
     assert found.outcomes[0].answer.text.startswith(
         "no output changes with its own target, or both"
     )
+
+
+def test_an_interrupt_at_the_end_of_a_pass_leaves_no_function_mode(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls: list[int] = []
+    leave = function_calls._Calls.__exit__
+
+    def interrupted(self: Any, *error: object) -> None:
+        calls.append(1)
+        if len(calls) == 1:
+            raise KeyboardInterrupt  # before its first line
+        leave(self, *error)
+
+    before = torch._C._len_torch_function_stack()
+    monkeypatch.setattr(function_calls._Calls, "__exit__", interrupted)
+    case = CASES["softmax over queries"][1](False)
+    assert rehearsed(case, "input_reaches_output", monkeypatch).is_interrupted
+    assert len(calls) == 2
+    assert torch._C._len_torch_function_stack() == before

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar
 
 import torch
 from torch import nn
-from torch.overrides import TorchFunctionMode
 
 from fmapboard.health import thresholds
 from fmapboard.model.modes import eval_modules
 from fmapboard.rehearsal.experiment import Answer, Experiment, fault, fine, not_judged
+from fmapboard.rehearsal.function_calls import FunctionCall, function_calls
 from fmapboard.rehearsal.setup import Pass, Setup
-from fmapboard.rehearsal.task import Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +76,7 @@ def _dropout_in_eval(setup: Setup, batch: Any) -> Answer | None:
     place = _first_difference(first, second)
     if not place:
         return None
-    copy = setup.make_copy()
-    found = copy.call(partial(_dropouts, copy.own(setup.task)), batch, training=False)
+    found = function_calls(setup, batch, _DROPOUTS, _dropped)
     if not found:
         return None
     share = max(found)
@@ -91,42 +88,18 @@ def _dropout_in_eval(setup: Setup, batch: Any) -> Answer | None:
     )
 
 
-def _dropouts(task: Task, model: nn.Module, batch: Any) -> list[float]:
-    """The shares that functions of dropout drop in a pass."""
-    found: list[float] = []
-    with _Dropouts(found):
-        if task.step is not None:
-            task(model, batch)
-        else:
-            task.output(model, batch)
-    return found
+def _dropped(call: FunctionCall) -> float | None:
+    """The share that a function of dropout drops; None if it drops nothing."""
+    if call.name == "scaled_dot_product_attention":
+        share = float(call.argument("dropout_p", 4, 0.0))
+    elif call.argument("training", 2, True):
+        share = float(call.argument("p", 1, 0.5))
+    else:
+        share = 0.0
+    return share or None
 
 
-class _Dropouts(TorchFunctionMode):
-    """Notes the share of each dropout that is on."""
-
-    def __init__(self, found: list[float]) -> None:
-        super().__init__()
-        self._found = found
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """See ``TorchFunctionMode``."""
-        named = dict(kwargs or {})
-        name = getattr(func, "__name__", "")
-        if name == "scaled_dot_product_attention":
-            self._note(named.get("dropout_p", args[4] if len(args) > 4 else 0.0), True)
-        elif name in _DROPOUTS:
-            share = named.get("p", args[1] if len(args) > 1 else 0.5)
-            is_on = named.get("training", args[2] if len(args) > 2 else True)
-            self._note(share, is_on)
-        return func(*args, **named)
-
-    def _note(self, share: Any, is_on: Any) -> None:
-        if is_on and float(share) > 0:
-            self._found.append(float(share))
-
-
-_DROPOUTS = frozenset({"dropout", "dropout1d", "dropout2d", "dropout3d"})
+_DROPOUTS = ("dropout", "dropout1d", "dropout2d", "dropout3d", "scaled_dot_product_attention")
 
 
 def _wrong_settings(model: nn.Module) -> Answer | None:
