@@ -217,7 +217,7 @@ class ActivationCollector(CaptureListener):
         if part is not None and part.unit == "branch":
             if self.numbers and not self.guard.is_disabled(layer_call.layer):
                 with self.guard(layer_call.layer):
-                    self._keep_norm(layer_call, value)
+                    self.pending += branch_norm(layer_call, value, self.reduce)
             return
         if self.attribution is not None and side == "output":
             self.attribution.captured(layer_call, side, value, module)
@@ -277,20 +277,6 @@ class ActivationCollector(CaptureListener):
                 if self._held > _MOST_HELD:
                     self._reduce_held()
 
-    def _keep_norm(self, layer_call: LayerCall, value: Any) -> None:
-        """Keep only the norm of what an MLP adds to its block."""
-        tensor = first_tensor(value)
-        if tensor is None or why_unread(tensor) is not None or not tensor.is_floating_point():
-            return
-        with aside(tensor.device.type):
-            features_second = tensor.detach().movedim(-1, 1)  # [N, C, ...]
-            norms = token_norms(features_second)
-        quantize = self.reduce.quantize
-        kept = PendingMeasurement(
-            layer_call, "feature_maps", tuple(tensor.shape), quantize, token_norms=norms
-        )
-        self.pending.append(kept)
-
     def _keep_rows(self, layer_call: LayerCall, value: AttentionRows, module: nn.Module) -> None:
         """Keep rows of attention and, unless only pictures are drawn, the numbers of the heads."""
         device = value.call.device.type
@@ -347,3 +333,17 @@ class ActivationCollector(CaptureListener):
 
 def _observable(gradient: Tensor) -> Tensor | None:
     return gradient if is_observable(gradient) else None
+
+
+def branch_norm(layer_call: LayerCall, value: Any, reduce: Reducer) -> list[PendingMeasurement]:
+    """Only the norm of what an MLP adds to its block; nothing if that cannot be read."""
+    tensor = first_tensor(value)
+    if tensor is None or why_unread(tensor) is not None or not tensor.is_floating_point():
+        return []
+    with aside(tensor.device.type):
+        features_second = tensor.detach().movedim(-1, 1)  # [N, C, ...]
+        norms = token_norms(features_second)
+    shape = tuple(tensor.shape)
+    return [
+        PendingMeasurement(layer_call, "feature_maps", shape, reduce.quantize, token_norms=norms)
+    ]

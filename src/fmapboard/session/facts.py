@@ -245,9 +245,49 @@ def _unchanged(
     return tuple(found)
 
 
-def _may_train(part: nn.Module) -> bool:
-    """True for a part with parameters, gradients enabled: an augmentation has no parameters."""
-    return torch.is_grad_enabled() and next(part.parameters(), None) is not None
+class _Parts:
+    """What is seen of the parts of a model in a step in which the model itself is not called.
+
+    Args:
+        live: what collects the step; None between steps.
+
+    Attributes:
+        outputs: follows what they return; None before one was called.
+    """
+
+    def __init__(self, live: ActivationCollector | None = None) -> None:
+        self._live = live
+        self._has_input = False
+        self.outputs: OutputRecorder | None = None
+
+    def begins(self, part: nn.Module, received: Any) -> None:
+        """Called when a part begins; the first that may train receives what the model would.
+
+        It has parameters, unlike an augmentation, and gradients are enabled, unlike for a teacher.
+        """
+        live = self._live
+        may_train = torch.is_grad_enabled() and next(part.parameters(), None) is not None
+        if live is not None and may_train and not self._has_input:
+            self._has_input = True
+            if not live.pending:
+                live.compares_images = True
+                live.begin(*received)
+            self.outputs = OutputRecorder(live, received)
+        if self.outputs is not None:
+            self.outputs.received(received)
+
+    def returned(self, output: Any, name: str) -> None:
+        """Called when a part has returned."""
+        if self._live is None:
+            return
+        if self.outputs is None:
+            self.outputs = OutputRecorder(self._live)
+        self.outputs.returned(output, name)
+
+    def ended(self) -> None:
+        """Called when the backward pass begins."""
+        if self._live is not None and self.outputs is not None:
+            self._live.ended()
 
 
 def _name_of(part: nn.Module, model: nn.Module) -> str:
@@ -283,9 +323,7 @@ class FactRecorder:
         self._is_sharded = is_sharded(selection.model)
         self._seen = _Seen({})
         self._versions = dict[int, int]()
-        self._live: ActivationCollector | None = None
-        self._parts: OutputRecorder | None = None  # while parts of the model are called
-        self._has_input = False  # of the parts
+        self._parts = _Parts()
         self._passes = dict[Candidate, _PassSeen]()
         self._outside: dict[str, Tensor] | None = None  # not known before the first pass
         self._given: GivenLoss | None = None
@@ -303,13 +341,11 @@ class FactRecorder:
         Args:
             live: what collects the step until the model itself is called.
         """
-        self._live = live
         self._passes = {}
         just_used = self._just_used
         self._just_used = frozenset()
         trainable = _trainable(self._gradients)
-        self._parts = None
-        self._has_input = False
+        self._parts = _Parts(live)
         self._given = None
         versions = {id(p): p._version for p in trainable.values()}
         self._seen = _Seen(versions)
@@ -320,8 +356,7 @@ class FactRecorder:
 
     def forget(self) -> None:
         """Called when the logged step has ended: keep nothing that was recorded in it."""
-        self._live = None
-        self._parts = None
+        self._parts = _Parts()
         self._passes = {}
 
     def pass_begins(self, candidate: Candidate, received: Any) -> None:
@@ -347,29 +382,16 @@ class FactRecorder:
 
     def part_begins(self, part: nn.Module, received: Any) -> None:
         """Called when a part is called instead of the model, with what it is called with."""
-        live = self._live
-        if live is not None and not self._has_input and _may_train(part):
-            self._has_input = True  # the first of them receives what the model would
-            if not live.pending:
-                live.compares_images = True
-                live.begin(*received)
-            self._parts = OutputRecorder(live, received)
-        if self._parts is not None:
-            self._parts.received(received)
+        self._parts.begins(part, received)
 
     def part_returned(self, part: nn.Module, output: Any) -> None:
         """Called when such a part has returned."""
-        if self._parts is None:
-            if self._live is None:
-                return
-            self._parts = OutputRecorder(self._live)
         self._parts.returned(output, _name_of(part, self._selection.model))
 
     def backward_begins(self) -> None:
         """Called when a backward pass begins, before it changes any gradient."""
         self._uncleared.backward_begins()
-        if self._parts is not None and self._live is not None:
-            self._live.ended()
+        self._parts.ended()
         seen = self._seen
         if seen.modules is None:
             seen.modules = eval_modules(self._selection.model)
@@ -407,7 +429,7 @@ class FactRecorder:
             idle=idle,
         )
         chosen_pass: _PassSeen | None = None
-        recorder = self._parts
+        recorder = self._parts.outputs
         # Without a pass, the root's forward did not run, only its children's.
         if chosen is not None:
             facts = replace(facts, not_called=self._not_called(live, seen.no_gradient))
