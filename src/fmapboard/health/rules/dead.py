@@ -40,9 +40,8 @@ class DeadCheck(Rule):
 
     Why it hurts: a channel that is 0 everywhere passes no gradient, so it hardly comes back.
 
-    Silent: for images without content, which has its own rule. Channels that are dead since the
-    first logged step, as many are in narrow layers with random weights, and those of networks that
-    learn all the same, are reported from a larger share on.
+    Silent: below a larger share, for channels that are dead since the first logged step, as many
+    are in narrow layers with random weights, and for those of networks that learn all the same.
 
     Example: one step at a learning rate of 1 that pushes all biases far below 0.
 
