@@ -36,7 +36,7 @@ def marks(person: Person, y: int) -> dict[int, tuple[int, int, int]]:
 
 
 def outlined(person: Person, canvas: str) -> int:
-    """Number of orange pixels: of the dashed line around dead channels, and of their captions."""
+    """Number of orange pixels: of the line around dead channels, and of their captions."""
     return int(
         person.frame.evaluate(
             """(of) => [...document.querySelectorAll(of)].map((c) => {

@@ -171,7 +171,7 @@ test("the worst state of a layer has the largest share of its channels", () => {
   const { FINE, DEAD, MOSTLY_DEAD, LARGE } = CODE;
   const codes = [[MOSTLY_DEAD, FINE], [DEAD, DEAD], [MOSTLY_DEAD, LARGE]]; // prettier-ignore
   const of = health(codes, { dead: [[0.7, 0], [0.9, 0.2], [0.75, 1]] }); // prettier-ignore
-  assert.deepEqual([severeText(of, 0), severeText(of, 1)], ["75 % dead", "large"]);
+  assert.deepEqual([severeText(of, 0), severeText(of, 1)], ["75 % dead", "large, 100 % dead"]);
   assert.equal(severeText(health(codes), 0), "mostly dead"); // numbers that are not sent
   assert.equal(severeText(health([[DEAD, FINE]]), 0), "");
 });

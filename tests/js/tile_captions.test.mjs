@@ -4,7 +4,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { CODE } from "../../src/fmapboard/plugin/static/model/health_states.js";
 import { loudest } from "../../src/fmapboard/plugin/static/model/scene.js";
+import { marksIn } from "../../src/fmapboard/plugin/static/picture/captions.js";
+import { writtenFault } from "../../src/fmapboard/plugin/static/picture/grid_tiles.js";
 import { caption } from "../../src/fmapboard/plugin/static/picture/painter.js";
 
 const context = /** @type {any} */ ({
@@ -34,4 +37,34 @@ test("a channel with large values that is dead behind its activation is both", (
   assert.equal(word("large"), "large, dead after ReLU");
   assert.equal(word("dead"), "dead after ReLU");
   assert.equal(word("large", false), "large");
+});
+
+const PART = { column: 0, isDifference: false };
+
+/** What is written below each tile. @param {number[]} codes of the channels' states */
+function writtenOf(codes) {
+  const values = (/** @type {number[]} */ each) => ({ values: Float32Array.from(each) });
+  const arrays = {
+    "feature_maps.code": values(codes),
+    "feature_maps.dead": values(codes.map((code) => Number(code >= CODE.MOSTLY_DEAD))),
+  };
+  const maps = { arrays, header: {} };
+  const column = { maps, question: { role: "feature_maps" }, side: {} };
+  const scene = /** @type {any} */ ({
+    ...{ kind: "maps", order: codes.map((_, i) => i), columns: [column] },
+  });
+  const written = scene.order.map((/** @type {number} */ i) => {
+    const fault = writtenFault(scene, PART, i);
+    return fault ? fault.brief || "colour only" : "";
+  });
+  return { written, marks: Object.fromEntries(marksIn(scene)) };
+}
+
+test("a state of more than half of the tiles is not written below each of them", () => {
+  const { FINE, MOSTLY_DEAD, LARGE } = CODE;
+  const all = writtenOf([LARGE, LARGE, MOSTLY_DEAD]);
+  assert.deepEqual([all.written, all.marks], [["", "", "dead"], { large: 2, dead: 3 }]);
+  const some = writtenOf([LARGE, LARGE, FINE]);
+  assert.deepEqual(some.written, ["colour only", "colour only", ""]);
+  assert.deepEqual(writtenOf([LARGE, MOSTLY_DEAD]).written, ["large", "dead"]);
 });

@@ -187,21 +187,26 @@ export const tableOf = once((/** @type {Health} */ of) => {
 });
 
 /**
- * The worst state of a layer in words, with the largest share of its channels that were in it; ""
- * if it is not severe. @param {Health} of @param {number} row
+ * The worst state of a layer in words, with the largest share of its channels that were dead; "" if
+ * it is not severe. @param {Health} of @param {number} row
  */
 export function severeText(of, row) {
   const worst = tableOf(of).worst[row];
   if (worst < SEVERE) return "";
-  const kind = KINDS[worst] ?? "";
-  const shares = kind === "dead" ? of.arrays["dead"]?.values : undefined;
-  if (!shares) return inWordsOf(STATES[worst].word);
+  const { word } = STATES[worst];
+  const shares = of.arrays["dead"]?.values;
   const count = of.layers.length;
   const own = of.steps.map((_, at) =>
-    of.cells.codes[at * count + row] === worst ? shares[at * count + row] : 0,
+    of.cells.codes[at * count + row] >= CODE.MOSTLY_DEAD ? (shares?.[at * count + row] ?? 0) : 0,
   );
-  return inWordsOf(`${percent(Math.max(...own))} ${kind}`);
+  const most = Math.max(...own);
+  const dead = most >= HALF ? `${percent(most)} dead` : "";
+  if (worst === CODE.LARGE && dead) return inWordsOf(`${word}, ${dead}`);
+  return inWordsOf((KINDS[worst] === "dead" && dead) || word);
 }
+
+/** Share of channels from which on a state is severe. */
+const HALF = 0.5;
 
 /** The steps with a fault, ascending, and the layers that have the most severe kind of each. */
 export const faultsOf = once((/** @type {Health} */ of) => {

@@ -142,17 +142,37 @@ export function faultOf(scene, part, channel) {
   return maps && question && side ? loudest(flags(maps, question.role, channel)) : null;
 }
 
-/** Names of the marks in the pictures of a scene, as in `LEGEND`, or "large". */
+/**
+ * The kind of fault of more than half of the tiles of each column, which is said once above them;
+ * null for none. `isAll` if no tile is without a fault.
+ */
+export const commonFaults = once((/** @type {MapsScene} */ scene) =>
+  scene.columns.map((_, column) => {
+    const kinds = scene.order.map(
+      (channel) => faultOf(scene, { column, isDifference: false }, channel)?.kind ?? null,
+    );
+    const isCommon = (/** @type {typeof kinds[number]} */ kind) =>
+      kind && 2 * kinds.filter((each) => each === kind).length > kinds.length;
+    return { kind: kinds.find(isCommon) ?? null, isAll: kinds.every(Boolean) };
+  }),
+);
+
+/**
+ * Names of the marks in the pictures of a scene, as in `LEGEND`, or "large", and how many pictures
+ * have each.
+ */
 export const marksIn = once((/** @type {MapsScene} */ scene) => {
-  /** @type {Set<string>} */
-  const found = new Set();
+  /** @type {Map<string, number>} */
+  const found = new Map();
   for (const { maps, question, side } of scene.columns) {
     if (!maps || !question || !side) continue;
     for (const channel of scene.order) {
       const { nan, positive, negative, kind, constant, dead } = flags(maps, question.role, channel);
       const large = kind === "large";
       const faults = { NaN: nan, "+Inf": positive, "−Inf": negative, large, dead, constant };
-      for (const [name, isSo] of Object.entries(faults)) if (isSo) found.add(name);
+      for (const [name, isSo] of Object.entries(faults)) {
+        if (isSo) found.set(name, (found.get(name) ?? 0) + 1);
+      }
     }
   }
   return found;

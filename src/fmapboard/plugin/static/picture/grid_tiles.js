@@ -9,7 +9,7 @@ import { flags, loudest, partName } from "../model/scene.js";
 import { short, ticks } from "../model/words.js";
 import { channelsOf, placeOf } from "../server/kernels.js";
 import { outline, write } from "./canvas.js";
-import { faultOf, rangeText, tokensOf } from "./captions.js";
+import { commonFaults, faultOf, rangeText, tokensOf } from "./captions.js";
 import { pointLines } from "./crosshair.js";
 import { BETWEEN, CAPTION_LINE, GAP, NUMBERS, corner, visible, widthOf } from "./layouts.js";
 import {
@@ -24,7 +24,7 @@ import {
 } from "./painter.js";
 import { pixelsOf } from "./pixels.js";
 
-/** @import {GridScene, KernelsScene, MapsScene, Part, Point} from "../model/model.js" */
+/** @import {GridScene, KernelsScene, MapsScene, Part, Point, StateMark} from "../model/model.js" */
 /** @import {Fixed, Layout, Look, Tile, Where} from "./picture.js" */
 
 /**
@@ -96,7 +96,7 @@ function tilesOf(context, scene, of, cell, where, look, point) {
     Object.assign(tile, mark ? markTile(box, mark, NaN, look) : picture);
     if (of.rows || isMatrix) return tile;
     const isSaid = Boolean(tile.texts?.length);
-    const fault = isSaid ? null : faultOf(scene, part, channel);
+    const fault = isSaid ? null : writtenFault(scene, part, channel);
     const isOfChannel = scene.kind === "maps" || scene.arranged.down === "outputs";
     const colour = isSelected && isOfChannel ? look.accent : look.text;
     const name = p ? [] : [{ text: nameOf(scene, channel), colour, isNeeded: true }];
@@ -135,6 +135,19 @@ function tilesOf(context, scene, of, cell, where, look, point) {
 }
 
 /**
+ * The fault that is written below a tile: one of more than half of the tiles is only said above
+ * them. It has no words then, but its colour if there are tiles without a fault.
+ * @param {GridScene} scene @param {Part} part @param {number} channel @returns {StateMark|null}
+ */
+export function writtenFault(scene, part, channel) {
+  const fault = faultOf(scene, part, channel);
+  if (!fault || scene.kind !== "maps" || scene.order.length === 1) return fault;
+  const { kind, isAll } = commonFaults(scene)[part.column];
+  if (fault.kind !== kind) return fault;
+  return isAll ? null : { ...fault, word: "", brief: "" };
+}
+
+/**
  * Outlines around tiles of faulty channels, with their captions.
  * @param {GridScene} scene @param {Layout} of @param {number[]} inSight cells @param {Where} where
  */
@@ -147,7 +160,8 @@ function faultRegions(scene, of, inSight, where) {
     ...{ columns: of.columns * parts, count: of.count * parts },
     stateOf(tile) {
       const [cell, part] = [Math.floor(tile / parts), tile % parts];
-      return faultOf(scene, scene.parts[part], scene.order[cell])?.kind ?? null;
+      const fault = writtenFault(scene, scene.parts[part], scene.order[cell]);
+      return fault?.word ? fault.kind : null;
     },
     boxOf(tile) {
       const [cell, part] = [Math.floor(tile / parts), tile % parts];

@@ -15,7 +15,7 @@ const LINE = 13;
 const LEFT_MIN = 60;
 const LEFT_MAX = 260;
 const LEFT_SHARE = 0.3;
-const RIGHT = 128;
+const RIGHT = 144;
 /** Below this width there is no space for the words at the right, CSS px. */
 const RIGHT_FROM = 620;
 const TOP = 21;

@@ -66,9 +66,11 @@ export function paint(context, where, look, tiles, { fixed = [], regions = [] } 
  * @param {Box} box without one of its own
  */
 export function drawLine(context, line, box) {
+  const around = line.box ?? box;
   context.setLineDash(line.dash ?? []);
-  outline(context, line.box ?? box, line.colour, line.thick, line.away);
+  outline(context, around, line.colour, line.thick, line.away);
   context.setLineDash([]);
+  if (line.corner) fillCorner(context, around.left, around.top, line.corner, line.colour);
 }
 
 /**
@@ -242,22 +244,37 @@ function hatched(context, { left, top, width, height }, colour) {
 // One outline around neighbouring pictures in one state.
 
 /**
- * Lines of states: each state has its own width, CSS px, and dashes; the least severe first, so
- * that a more severe one is drawn over it.
- * @type {Readonly<Record<FaultName, {width: number, dash: number[]}>>}
+ * Lines of states: without colour, a state is told by the width of its line and the side of the
+ * triangle in its top left corner, CSS px. The least severe first, so that a more severe one is
+ * drawn over it.
+ * @type {Readonly<Record<FaultName, {width: number, corner: number}>>}
  */
 export const FRAMES = Object.freeze({
-  unchanged: { width: 1, dash: [] },
-  constant: { width: 2, dash: [2, 3] },
-  dead: { width: 2, dash: [6, 4] },
-  large: { width: 3, dash: [12, 3] },
-  nonfinite: { width: 3, dash: [] },
+  unchanged: { width: 1, corner: 0 },
+  constant: { width: 1, corner: 7 },
+  dead: { width: 2, corner: 0 },
+  large: { width: 2, corner: 7 },
+  nonfinite: { width: 3, corner: 0 },
 });
 
 /** The frame of a state. @param {FaultName} state */
 export function frameOf(state) {
-  const { width, dash } = FRAMES[state];
-  return { colour: FAULT_COLOURS[state], thick: width, dash, away: 0 };
+  const { width, corner } = FRAMES[state];
+  return { colour: FAULT_COLOURS[state], thick: width, corner, away: 0 };
+}
+
+/**
+ * A triangle in a corner.
+ * @param {CanvasRenderingContext2D} context @param {number} left @param {number} top
+ * @param {number} side @param {string} colour
+ */
+function fillCorner(context, left, top, side, colour) {
+  context.fillStyle = colour;
+  context.beginPath();
+  context.moveTo(left, top);
+  context.lineTo(left + side, top);
+  context.lineTo(left, top + side);
+  context.fill();
 }
 
 /**
@@ -303,11 +320,10 @@ export function regionsOf({ cells, columns, count, stateOf, boxOf }) {
  * @param {{width: number, height: number}} within which all of its lines are
  */
 function drawRegion(context, { state, sides }, { width, height }) {
-  const { colour, thick, dash } = frameOf(state);
+  const { colour, thick, corner } = frameOf(state);
   context.strokeStyle = colour;
   context.lineWidth = thick;
-  context.lineCap = dash.length ? "butt" : "square";
-  context.setLineDash(dash);
+  context.lineCap = "square";
   context.beginPath();
   const half = thick / 2;
   const inside = (/** @type {number} */ at, /** @type {number} */ most) =>
@@ -317,6 +333,7 @@ function drawRegion(context, { state, sides }, { width, height }) {
     context.lineTo(inside(right, width), inside(bottom, height));
   }
   context.stroke();
-  context.setLineDash([]);
   context.lineCap = "butt";
+  const [first] = [...sides].sort((a, b) => a[1] - b[1] || a[0] - b[0]);
+  if (corner) fillCorner(context, first[0], first[1], corner, colour);
 }

@@ -138,7 +138,14 @@ export type Text = {
 };
 
 /** A line around the box of a tile, or another one. */
-export type Outline = { colour: string; thick: number; away?: number; dash?: number[]; box?: Box };
+export type Outline = {
+  colour: string;
+  thick: number;
+  away?: number;
+  dash?: number[];
+  corner?: number;
+  box?: Box;
+};
 
 /**
  * A picture and what belongs to it: `pixels` are drawn as blocks of `across` × `down` device px,

@@ -5,12 +5,14 @@ import { short } from "../model/words.js";
 import { once } from "../server/cache.js";
 import { MARK, MARK_TABLE, VALUES, packed, stored } from "../server/palettes.js";
 import { SHEET_GAP, corner } from "./layouts.js";
-import { markTile, paint, regionsOf } from "./painter.js";
+import { FRAMES, markTile, paint, regionsOf } from "./painter.js";
 import { tileCanvas, wholeMark } from "./pixels.js";
 
 /** @import {FaultName, SheetPage} from "../server/server.js" */
 /** @import {Box, Layout, Look, Tile} from "./picture.js" */
 
+/** Between the outlines of two rows, CSS px. */
+const ROW_SPACE = 3;
 /** Share of a square cell's height that a map of one row of pixels has. */
 const ROW_SHARE = 0.3;
 
@@ -77,6 +79,28 @@ export function rowRanges({ rows, steps, lo, hi }, stateOf) {
   });
 }
 
+const SEVERITY = Object.keys(FRAMES); // ascending
+
+/**
+ * The states of outlines: each row has one per uninterrupted sequence of faulty cells, in the most
+ * severe state of them. @param {(row: number, column: number) => FaultName|null} stateOf
+ * @param {number} columns @returns {(row: number, column: number) => FaultName|null}
+ */
+export function outlineStates(stateOf, columns) {
+  return (row, column) => {
+    let worst = stateOf(row, column);
+    if (!worst) return null;
+    for (const step of [-1, 1]) {
+      for (let at = column + step; at >= 0 && at < columns; at += step) {
+        const state = stateOf(row, at);
+        if (!state) break;
+        if (SEVERITY.indexOf(state) > SEVERITY.indexOf(worst)) worst = state;
+      }
+    }
+    return worst;
+  };
+}
+
 /** @type {ReadonlySet<string>} */
 const FAR_OFF = new Set(["nonfinite", "large"]);
 
@@ -125,13 +149,14 @@ export function paintPage(context, page, of, stateOf, look, ratio, isPerRow) {
     const texts = [{ ...range, align: /** @type {const} */ ("center") }];
     return { ...mapOf(page, pixels, i, box, ratio), texts: hasRanges ? texts : [] };
   });
+  const outlined = outlineStates(stateOf, of.columns);
   const regions = regionsOf({
     ...{ cells: tiles.map((_, i) => i), columns: of.columns, count: of.count },
-    stateOf: (cell) => stateOf(Math.floor(cell / of.columns), cell % of.columns),
+    stateOf: (cell) => outlined(Math.floor(cell / of.columns), cell % of.columns),
     boxOf(cell) {
       const { left, top } = corner(of, cell);
-      const space = SHEET_GAP / 2;
-      return { left: left - space, top: top - space, width: of.cellWidth, height: of.cellHeight };
+      const size = { width: of.cellWidth, height: of.cellHeight - ROW_SPACE };
+      return { left: left - SHEET_GAP / 2, top: top - SHEET_GAP / 2 + 1, ...size };
     },
   });
   paint(context, { top: 0, ratio, width: of.width, height: of.height }, look, tiles, { regions });

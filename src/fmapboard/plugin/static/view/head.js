@@ -28,7 +28,7 @@ import { typed } from "./controls.js";
 import { Painted } from "./hooks.js";
 
 /** @import {App} from "../app.js" */
-/** @import {KernelsScene, Model, Ranges, Scene} from "../model/model.js" */
+/** @import {KernelsScene, MapsScene, Model, Ranges, Scene} from "../model/model.js" */
 /** @import {Layer} from "../server/server.js" */
 /** @import {BarFacts} from "./view.js" */
 
@@ -249,12 +249,23 @@ function marksOfKernels(scene) {
 }
 
 /**
+ * How many pictures have a mark, if more than half do: then it is not written on each of them.
+ * @param {MapsScene} scene @param {number} count
+ */
+function shareText({ maps, order, columns }, count) {
+  if (columns.length > 1 || 2 * count <= order.length || order.length === 1) return "";
+  const share = count === order.length ? "all" : `${count} of`;
+  return ` · ${share} ${counted(order.length, tileText(maps.header))}`;
+}
+
+/**
  * @param {{model: Model, hovered: number|null}} props `hovered` is the channel under the pointer
  */
 export function Legend({ model, hovered }) {
   const { scene } = model;
   const maps = scene?.kind === "maps" ? scene : null;
-  const found = maps ? marksIn(maps) : marksOfKernels(scene);
+  const counts = maps ? marksIn(maps) : null;
+  const found = counts ?? marksOfKernels(scene);
   const marks = MARKS.filter(({ name }) => found.has(name));
   const follower = maps?.question.role === "feature_maps" && maps.maps.header.activation;
   const dead = follower ? `${deadWord()} after its ${follower.type}: 0 there` : deadWord();
@@ -268,7 +279,9 @@ export function Legend({ model, hovered }) {
           ({ name, term, kind, style }) => html`
             <li key=${name} ...${explanation(term)}>
               <i class=${kind} style=${style} />
-              <span>${name === "dead" ? dead : name}</span>
+              <span>${name === "dead" ? dead : name}${
+                maps && counts && shareText(maps, counts.get(name) ?? 0)
+              }</span>
             </li>
           `,
         )}

@@ -2,7 +2,7 @@
 /** The contact sheet: a row per layer, a column per step, in each cell one channel as a picture. */
 
 import { middle } from "../model/compare.js";
-import { KINDS, SEVERE, cellLines, numbersOf } from "../model/health_states.js";
+import { KINDS, SEVERE, cellLines, numbersOf, severeText } from "../model/health_states.js";
 import * as words from "../model/words.js";
 import { prepare, theme } from "../picture/canvas.js";
 import { SHEET_GAP as GAP, pageLayout, sheetLayout } from "../picture/layouts.js";
@@ -320,7 +320,10 @@ function Rows({ sheet, i, page, palette, scale, ratio }) {
     <div class="sheet-page" style=${style}>
       <div class="sheet-names">
         ${page.rows.map((shown, row) =>
-          nameOf(layers[first + row], names[first + row], shown, layout.line, rangeOf(row)),
+          nameOf(layers[first + row], names[first + row], shown, layout.line, {
+            state: severeText(health, indices[first + row]),
+            range: rangeOf(row),
+          }),
         )}
       </div>
       <${Painted} aria-hidden="true" paint=${paint} of=${when} />
@@ -363,18 +366,23 @@ export function isShown({ key, roles }) {
 /**
  * What is left of a row. @param {HealthLayer} layer @param {string} shown
  * @param {SheetPage["rows"][number]} row @param {number} line its height, CSS px
- * @param {string} range of the colours, if it is that of the row
+ * @param {{state: string, range: string}} of the worst state of the row, and the range of its
+ *   colours if it has one
  */
-function nameOf(layer, shown, { channel, view = "" }, line, range) {
+function nameOf(layer, shown, { channel, view = "" }, line, { state, range }) {
   const kernels = words.shapeText(layer);
   const drawn = channel === null ? "no picture" : words.tileText(layer, channel);
   const slice = layer.kernel_shape?.length === 5 ? view : "";
   const all = [range, kernels, drawn, slice].filter(Boolean);
-  const facts = line < LOW ? [range || slice || drawn] : all;
-  const title = [words.callName(layer), kernels, drawn, view, range].filter(Boolean).join("\n");
+  const facts = line < LOW ? (state ? [] : [range || slice || drawn]) : all;
+  const title = [words.callName(layer), state, kernels, drawn, view, range]
+    .filter(Boolean)
+    .join("\n");
   return html`
     <div class="sheet-name" title=${title}>
-      <b>${shown}</b>${facts.map((text) => html`<span>${text}</span>`)}
+      <b>${shown}</b>
+      ${state && html`<em>${state}</em>`}
+      ${facts.map((text) => html`<span>${text}</span>`)}
     </div>
   `;
 }
