@@ -63,7 +63,7 @@ def test_attribution_follows_the_slider_beside_the_first_step(
     assert headings == ["1 · ReLU, maps of 16×12", "3.relu (call 2) · ReLU, maps of 8×6"]
     now, first = captions(person)
     assert now.startswith("step 3")
-    assert "|∂L/∂A| = " in now
+    assert "gradient norm " in now
     assert first.startswith("first step 0")
     person.press("ArrowLeft")
     person.drawn(2)
@@ -143,8 +143,8 @@ def test_a_negligible_map_is_called_so_and_its_picture_is_one_grey(
     person = visit(place, run="flat", view="attribution")
     person.drawn(3)
     assert captions(person) == [
-        "step 3|∂L/∂A| = 0, map negligible",
-        "first step 0|∂L/∂A| = 0, map negligible",
+        "step 3gradient norm 0, map negligible",
+        "first step 0gradient norm 0, map negligible",
     ]
     grey = """() => { const c = document.querySelector('.attribution-rows > section canvas');
       const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
@@ -158,7 +158,7 @@ def test_a_long_caption_below_a_small_picture_is_not_cut_off(
     person = visit(place, run="flat", view="attribution", width=700, height=500)
     person.drawn(3)
     captions = person.see(f"{ROWS} figcaption .value")
-    captions.first.evaluate("(e) => (e.textContent = '|∂L/∂A| = 0.00595, map negligible')")
+    captions.first.evaluate("(e) => (e.textContent = 'gradient norm 0.00595, map negligible')")
     assert captions.first.evaluate("(e) => e.scrollWidth <= e.clientWidth")
 
 
@@ -175,7 +175,7 @@ def test_the_view_is_saved_with_what_it_shows(place: str, visit: Callable[..., P
     assert [text for text in texts if text in ("step 3", "first step 0")] == [
         "step 3", "first step 0", "step 3", "first step 0",
     ]  # fmt: skip
-    assert len([text for text in texts if text.startswith("|∂L/∂A| = ")]) == 4
+    assert len([text for text in texts if text.startswith("gradient norm ")]) == 4
 
 
 def test_a_run_without_attribution_has_no_control_and_shows_its_maps(

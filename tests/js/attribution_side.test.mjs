@@ -6,7 +6,9 @@ import test from "node:test";
 
 import {
   deadText,
-  sidesFor,
+  effectText,
+  methodText,
+  sideOf,
   subjectText,
 } from "../../src/fmapboard/plugin/static/view/attribution.js";
 
@@ -17,9 +19,6 @@ function rows(count, isPaired = true, size = null) {
     /** @type {unknown} */ (Array(count).fill(row))
   );
 }
-
-/** @param {Parameters<typeof sidesFor>} of */
-const sideOf = (...of) => sidesFor(...of).side;
 
 test("pictures are as large as all layers of a run fit the window", () => {
   assert.equal(sideOf(rows(5), 2536, 1000), 412); // 3 and 2 layers
@@ -38,12 +37,21 @@ test("pictures that do not fit keep their least size and scroll", () => {
   assert.equal(sideOf(rows(1), 100, 100), 200);
 });
 
-test("the input has a column of its own where the layers hardly lose by it", () => {
-  const beside = sidesFor(rows(4, false), 1416, 690, true);
-  assert.deepEqual(beside, { side: 264, input: 650, lead: 650 });
-  const { side, input, lead } = sidesFor(rows(3), 1416, 656, true);
-  assert.deepEqual([side === input, lead], [true, 0]);
-  assert.equal(sidesFor(rows(4, false), 1416, 690).lead, 0);
+test("the input is as large as the pictures of the layers, which are in rows with it", () => {
+  assert.equal(sideOf(rows(4, false), 1256, 656, true), 268); // 4 and 1
+  assert.equal(sideOf(rows(4, false), 1256, 656), 296); // in one row
+});
+
+test("it is said in words what bright places mean, and apart from them how they are found", () => {
+  const of = (/** @type {"score"|"loss"} */ kind, score = /** @type {object|null} */ (null)) =>
+    /** @type {import("../../src/fmapboard/plugin/static/model/model.js").Row[]} */ (
+      /** @type {unknown} */ ([{ series: { of: kind }, now: { score } }])
+    );
+  const shown = of("score", { name: "class 2 (chelsea)", value: 3.4 });
+  const start = "Bright: a larger activation of the layer ";
+  assert.equal(effectText(shown), `${start}raises the score of class 2 (chelsea) here.`);
+  assert.equal(effectText(of("loss")), `${start}lowers the loss here.`);
+  assert.match(methodText(shown), /relu\(∂y\/∂A\)·A summed over channels/);
 });
 
 test("layers that let no gradient through are named", () => {

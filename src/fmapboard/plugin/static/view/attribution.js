@@ -12,30 +12,33 @@ import { Painted } from "./hooks.js";
 /** The grey of a picture without attribution (`fmapboard.render.heat`). */
 const NEGLIGIBLE = 128;
 
-/** Of what the gradient is. */
-const EFFECTS = Object.freeze({
-  loss:
-    "Where it is bright, a larger activation of the layer lowers the loss here: LayerCAM of this " +
-    "step's loss, relu(−∂L/∂A)·A summed over channels.",
-  probe:
-    "Where it is bright, a larger activation of the layer lowers the loss here: LayerCAM of " +
-    "the loss of the same images at each step in eval mode, relu(−∂L/∂A)·A summed over channels.",
-  score:
-    "Where it is bright, a larger activation of the layer raises the score here, of the class " +
-    "that was chosen or else of the image's highest score: LayerCAM in eval mode, relu(∂y/∂A)·A " +
-    "summed over channels.",
+/** What is differentiated: why it is bright, and the formula. */
+const METHODS = Object.freeze({
+  loss: { effect: "lowers the loss", of: "this step's loss L, relu(−∂L/∂A)·A" },
+  probe: {
+    effect: "lowers the loss",
+    of: "the loss L of the same images at each step in eval mode, relu(−∂L/∂A)·A",
+  },
+  score: { effect: "raises the score", of: "a class score y in eval mode, relu(∂y/∂A)·A" },
 });
 const CONTROL =
   "The first logged step is the control: what is bright there too has not been learned since. " +
   "Bright does not mean that the network needs this place.";
 const OTHER_IMAGES = " Two steps usually saw different images.";
 
-const CHOICE =
-  "Of the layers with maps of one size, the last one is shown, unless others were chosen.";
-
 /** What bright places mean. @param {Row[]} rows at least one */
-export function effectText(rows) {
-  return EFFECTS[rows[0].series.of];
+export function effectText([{ series, now }]) {
+  const whose = now.score ? ` of ${now.score.name}` : "";
+  return `Bright: a larger activation of the layer ${METHODS[series.of].effect}${whose} here.`;
+}
+
+/** How the pictures are computed. @param {Row[]} rows at least one */
+export function methodText([{ series }]) {
+  const { of } = METHODS[series.of];
+  return (
+    `LayerCAM of ${of} summed over channels. Of the layers with maps of one size, the last one ` +
+    "is shown, unless others were chosen."
+  );
 }
 
 /** What the first step is there for; "" without it. @param {Row[]} rows at least one */
@@ -69,11 +72,10 @@ export function captionTexts(row, tile, picture, stepWords) {
   const { step, gradient, dead } = tile;
   const which = tile === row.first ? "first " : "";
   const time = row.first ? `${which}${wordOf(stepWords, step)}` : "";
-  const symbol = row.first ? "∂L/∂A" : "∂y/∂A";
   const norm = gradient === null ? "not finite or unknown" : short(gradient);
   const isGrey = isNegligible(picture) && gradient !== null;
   const why = dead === null ? "map negligible" : `${dead} is ${deadWord()}`;
-  return [time, `|${symbol}| = ${norm}${isGrey ? `, ${why}` : ""}`];
+  return [time, `gradient norm ${norm}${isGrey ? `, ${why}` : ""}`];
 }
 
 /**
@@ -103,33 +105,20 @@ const isNegligible = once((/** @type {ImageBitmap} */ picture) =>
 const [LEAST, MOST] = [160, 640];
 /** Longer side where the layers do not fit at any, and scroll. */
 const SCROLLED = 200;
-/** Around a picture, CSS px: between the two of a layer, between layers, heading and captions. */
-const [GAP, BETWEEN, WORDS] = [8, 20, 80];
-/** The input is enlarged to fill the window if the others then keep this share of their side. */
-const KEPT = 0.9;
-/** Parts of the window's width that the input may have, the largest first. */
-const INPUT_SHARES = [0.5, 0.4];
+/** Between the two pictures of a layer, and between layers, CSS px. */
+const [GAP, BETWEEN] = [8, 20];
+/** Height of a heading and of captions, of one line or of several, CSS px. */
+const [WORDS, PAIRED_WORDS] = [60, 80];
 
 /**
- * Longer side of the pictures of layers and of that of the input, CSS px. `lead` is the height of
- * an input that has a column of its own, 0 if it has none.
- * @param {readonly Row[]} rows @param {number} width @param {number} height CSS px
- * @param {boolean} [hasInput]
+ * Longer side of the pictures, CSS px. @param {readonly Row[]} rows @param {number} width
+ * @param {number} height CSS px @param {boolean} [hasInput] which is as large as the others
  */
-export function sidesFor(rows, width, height, hasInput = false) {
+export function sideOf(rows, width, height, hasInput = false) {
   const shapes = rows.map(({ series }) => (series.size ? series.size[0] / series.size[1] : 1));
   const aspect = Math.min(1, Math.max(...shapes)); // of the input, nearly
   const counts = rows.map(({ first }) => (first ? 2 : 1));
-  const even = sideFor(hasInput ? [1, ...counts] : counts, aspect, width, height);
-  const same = { side: even, input: even, lead: 0 };
-  if (!hasInput) return same;
-  for (const share of INPUT_SHARES) {
-    const input = Math.floor(Math.min(share * width, (height - WORDS / 2) / aspect));
-    const side = sideFor(counts, aspect, width - input - BETWEEN, height);
-    const leads = input > even && side >= KEPT * even && even > SCROLLED;
-    if (leads) return { side, input, lead: Math.ceil(input * aspect) };
-  }
-  return same;
+  return sideFor(hasInput ? [1, ...counts] : counts, aspect, width, height);
 }
 
 /**
@@ -137,6 +126,7 @@ export function sidesFor(rows, width, height, hasInput = false) {
  * @param {number} width @param {number} height CSS px
  */
 function sideFor(counts, aspect, width, height) {
+  const texts = Math.max(...counts) > 1 ? PAIRED_WORDS : WORDS;
   for (let side = MOST; side >= LEAST; side -= 4) {
     let [lines, used] = [1, 0];
     for (const count of counts) {
@@ -145,7 +135,7 @@ function sideFor(counts, aspect, width, height) {
       if (used && used + wide > width) [lines, used] = [lines + 1, 0];
       used += wide + BETWEEN;
     }
-    if (lines * (side * aspect + WORDS) <= height) return side;
+    if (lines * (side * aspect + texts) <= height) return side;
   }
   return SCROLLED;
 }
@@ -161,11 +151,8 @@ export function Attribution({ model: { state, attribution } }) {
     if (!element || !below || !rows.length) return;
     const head = below.offsetTop - element.offsetTop;
     const [width, height] = [element.clientWidth - 24, element.clientHeight - head];
-    const sides = sidesFor(rows, width, height, Boolean(attribution?.input));
-    element.style.setProperty("--side", `${sides.side}px`);
-    element.style.setProperty("--input", `${sides.input}px`);
-    element.style.setProperty("--lead", `${sides.lead}px`);
-    below.dataset.leads = String(sides.lead > 0);
+    const side = sideOf(rows, width, height, Boolean(attribution?.input));
+    element.style.setProperty("--side", `${side}px`);
   });
   if (!isShown) return null;
   const control = rows.length ? controlText(rows) : "";
@@ -174,7 +161,7 @@ export function Attribution({ model: { state, attribution } }) {
     <section class="attribution" role="main" aria-label="Attribution" tabindex="0" ref=${view}>
       <h1>Attribution${rows.length > 0 && ` · ${subjectText(rows[0], attribution?.words)}`}</h1>
       <div class="attribution-text">
-        <p>${rows.length ? `${effectText(rows)} ${CHOICE}` : ""}</p>
+        <p title=${rows.length ? methodText(rows) : null}>${rows.length ? effectText(rows) : ""}</p>
         ${control && html`<p>${control}</p>`}
         ${dead && html`<p class="dead" role="status">${dead}</p>`}
         <p class="heat-legend">
@@ -214,8 +201,7 @@ function Picture({ row, tile, words }) {
   if (picture) last.current = { picture, texts: captionTexts(row, tile, picture, words) };
   const shown = last.current?.picture;
   const [when, size] = last.current?.texts ?? ["", ""];
-  const paint = (/** @type {HTMLCanvasElement} */ canvas) =>
-    shown && drawn(canvas, shown, "--side");
+  const paint = (/** @type {HTMLCanvasElement} */ canvas) => shown && drawn(canvas, shown);
   const about = ["Attribution of", `${row.series.label},`, when && `${when},`, size];
   const label = shown ? about.filter(Boolean).join(" ") : null;
   return html`
@@ -229,9 +215,9 @@ function Picture({ row, tile, words }) {
 
 /** The input without attribution. @param {{picture: ImageBitmap}} props */
 function Input({ picture }) {
-  const paint = (/** @type {HTMLCanvasElement} */ canvas) => drawn(canvas, picture, "--input");
+  const paint = (/** @type {HTMLCanvasElement} */ canvas) => drawn(canvas, picture);
   return html`
-    <div key="input" class="of-input">
+    <div key="input">
       <h2>input</h2>
       <figure>
         <${Painted} role="img" aria-label="network's input" paint=${paint} of=${[picture]} />
@@ -243,12 +229,11 @@ function Input({ picture }) {
 /**
  * Draws a picture whose longer side is that of all.
  * @param {HTMLCanvasElement} canvas @param {ImageBitmap} shown
- * @param {string} side custom property of the style
  */
-function drawn(canvas, shown, side) {
+function drawn(canvas, shown) {
   const longer = Math.max(shown.width, shown.height);
   [canvas.width, canvas.height] = [shown.width, shown.height];
-  canvas.style.width = `calc(var(${side}) * ${shown.width / longer})`;
-  canvas.style.height = `calc(var(${side}) * ${shown.height / longer})`;
+  canvas.style.width = `calc(var(--side) * ${shown.width / longer})`;
+  canvas.style.height = `calc(var(--side) * ${shown.height / longer})`;
   canvas.getContext("2d")?.drawImage(shown, 0, 0);
 }
