@@ -9,7 +9,7 @@ import { test } from "node:test";
 import { pageOf } from "../../src/fmapboard/plugin/static/server/health.js";
 import { CODE } from "../../src/fmapboard/plugin/static/model/health_states.js";
 import { frameOfCode } from "../../src/fmapboard/plugin/static/view/sheet.js";
-import { MARK } from "../../src/fmapboard/plugin/static/server/palettes.js";
+import { MARK, MARK_TABLE, packed } from "../../src/fmapboard/plugin/static/server/palettes.js";
 import {
   SHEET_GAP as GAP,
   SHEET_LEAST as LEAST,
@@ -18,10 +18,12 @@ import {
   thinned,
 } from "../../src/fmapboard/plugin/static/picture/layouts.js";
 import { FRAMES, markTile, regionsOf } from "../../src/fmapboard/plugin/static/picture/painter.js";
+import { isNan } from "../../src/fmapboard/plugin/static/picture/pixels.js";
 import {
   markOf,
   onlyValue,
   outlineStates,
+  pixelMarksOf,
   rangeText,
   rowRanges,
   valueRange,
@@ -209,4 +211,22 @@ test("a map that is one mark everywhere has no picture, one with a single value 
     [0, 1, 2].map((column) => markOf(of, column)),
     [MARK.PADDING, MARK.NAN, 0],
   );
+});
+
+test("the legend names only the marks of single pixels that occur", () => {
+  const pixels = new Uint8Array(32).fill(17);
+  pixels.fill(MARK.NAN, 0, 16); // a whole map, which has its word
+  pixels[20] = MARK.POSITIVE_INFINITY;
+  const sides = { shape: [1, 2], values: Float32Array.of(4, 4) };
+  const row = { key: "a", channel: 0, palette: "grey", view: "" };
+  const of = pageOf([row], pixels, { height: sides, width: sides }, 4, 2);
+  assert.deepEqual([...pixelMarksOf(of)], [MARK.POSITIVE_INFINITY]);
+});
+
+test("a picture of the input without a finite value is one mark", () => {
+  const bad = MARK_TABLE[MARK.NAN];
+  const fine = packed([10, 20, 30]);
+  assert.deepEqual([[bad, bad], [bad, fine], []].map((of) => isNan(Uint32Array.from(of))), [
+    true, false, false,
+  ]); // prettier-ignore
 });

@@ -6,7 +6,7 @@ import { mapsOf } from "../model/scene.js";
 import { inWordsOf, labelOf, short, tileText } from "../model/words.js";
 import { pictureOf } from "../server/decode.js";
 import { kernelsOf } from "../server/kernels.js";
-import { css, ramp } from "../server/palettes.js";
+import { MARK, css, ramp } from "../server/palettes.js";
 import { cutStart } from "./canvas.js";
 import { faultOf, rangeText } from "./captions.js";
 import { FILM_CAPTION, FILM_HEADING, GAP, visibleSteps } from "./layouts.js";
@@ -21,7 +21,14 @@ import {
   regionsOf,
   wrapped,
 } from "./painter.js";
-import { kernelPixels, pixelsOf, shrunkRow, tileCanvas, wholeMark } from "./pixels.js";
+import {
+  isNanPicture,
+  kernelPixels,
+  pixelsOf,
+  shrunkRow,
+  tileCanvas,
+  wholeMark,
+} from "./pixels.js";
 
 /** @import {Side, Strip} from "../model/model.js" */
 /** @import {Kernels} from "../server/server.js" */
@@ -87,12 +94,16 @@ export function paintFilm(context, film, of, where, look) {
     if (!found) return [{ box: room, marks: awaited({ ...place, width: side, height: side }) }];
     const { picture } = found;
     const box = { ...place, ...fitted(picture, Math.max(of.tileWidth, 40), of.inputHeight) };
-    const tile = { box, image: picture, isSmooth: box.width < picture.width };
+    /** @type {Tile} */
+    const tile = isNanPicture(picture)
+      ? markTile(box, MARK.NAN, NaN, look)
+      : { box, image: picture, isSmooth: box.width < picture.width };
     // What holds of each frame is said above.
     if (!isMixed || change !== "different") return [tile];
     const y = top + of.inputHeight + 3;
     const text = { text: "≠", x: left, y, colour: look.second, width: wide };
-    return [{ ...tile, lines: [{ colour: look.second, thick: 2 }], texts: [text] }];
+    const texts = [...(tile.texts ?? []), text];
+    return [{ ...tile, lines: [{ colour: look.second, thick: 2 }], texts }];
   }
 
   /** @param {number} i @param {number} row @returns {Tile} */

@@ -4,10 +4,21 @@
 import { planesIn } from "../model/kernel_cells.js";
 import { levelColours, place } from "../model/value_scale.js";
 import { once } from "../server/cache.js";
+import { pixels as decodedPixels } from "../server/decode.js";
 import { MARK, MARK_TABLE, badMark, packed, ramp, rgbOf } from "../server/palettes.js";
 
 /** @import {AnyScene, Difference, Part, Side} from "../model/model.js" */
 /** @import {Tile} from "./picture.js" */
+
+/** True if no value of a picture of the input is finite. @param {Uint32Array} image packed */
+export function isNan(image) {
+  return image.length > 0 && image.every((pixel) => pixel === MARK_TABLE[MARK.NAN]);
+}
+
+/** True if no value of a picture of the input is finite. */
+export const isNanPicture = once((/** @type {ImageBitmap|OffscreenCanvas} */ picture) =>
+  isNan(new Uint32Array(decodedPixels(picture).data.buffer)),
+);
 
 /** The 256 packed colours that the tab draws a palette with. */
 export const colours = once((/** @type {string} */ name) =>

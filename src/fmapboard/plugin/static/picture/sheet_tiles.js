@@ -3,7 +3,7 @@
 
 import { short } from "../model/words.js";
 import { once } from "../server/cache.js";
-import { MARK, MARK_TABLE, VALUES, packed, stored } from "../server/palettes.js";
+import { MARK, MARK_TABLE, VALUES, badMark, packed, stored } from "../server/palettes.js";
 import { SHEET_GAP, corner } from "./layouts.js";
 import { FRAMES, markTile, paint, regionsOf } from "./painter.js";
 import { tileCanvas, wholeMark } from "./pixels.js";
@@ -11,8 +11,8 @@ import { tileCanvas, wholeMark } from "./pixels.js";
 /** @import {FaultName, SheetPage} from "../server/server.js" */
 /** @import {Box, Layout, Look, Tile} from "./picture.js" */
 
-/** Between the outlines of two rows, CSS px. */
-const ROW_SPACE = 3;
+/** Between the outlines of two rows, with ranges below the pictures and without, CSS px. */
+const [ROW_SPACE, NARROW_SPACE] = [5, 3];
 /** Share of a square cell's height that a map of one row of pixels has. */
 const ROW_SHARE = 0.3;
 
@@ -32,6 +32,20 @@ export function markOf({ pixels, height, width, starts }, i) {
   const size = height[i] * width[i];
   return size ? wholeMark(pixels, starts[i], size) : MARK.PADDING;
 }
+
+/** Marks of single pixels that are not finite, in maps that also have others. */
+export const pixelMarksOf = once((/** @type {SheetPage} */ page) => {
+  const { pixels, height, width, starts } = page;
+  /** @type {Set<number>} */
+  const found = new Set();
+  for (const [i, from] of starts.entries()) {
+    if (markOf(page, i)) continue;
+    for (let at = from; at < from + height[i] * width[i]; at += 1) {
+      if (badMark(pixels, at)) found.add(pixels[at]);
+    }
+  }
+  return found;
+});
 
 /**
  * The value of a map that has only one; NaN of others.
@@ -149,13 +163,14 @@ export function paintPage(context, page, of, stateOf, look, ratio, isPerRow) {
     const texts = [{ ...range, align: /** @type {const} */ ("center") }];
     return { ...mapOf(page, pixels, i, box, ratio), texts: hasRanges ? texts : [] };
   });
+  const space = of.cellHeight - of.tileHeight > SHEET_GAP ? ROW_SPACE : NARROW_SPACE;
   const outlined = outlineStates(stateOf, of.columns);
   const regions = regionsOf({
     ...{ cells: tiles.map((_, i) => i), columns: of.columns, count: of.count },
     stateOf: (cell) => outlined(Math.floor(cell / of.columns), cell % of.columns),
     boxOf(cell) {
       const { left, top } = corner(of, cell);
-      const size = { width: of.cellWidth, height: of.cellHeight - ROW_SPACE };
+      const size = { width: of.cellWidth, height: of.cellHeight - space };
       return { left: left - SHEET_GAP / 2, top: top - SHEET_GAP / 2 + 1, ...size };
     },
   });

@@ -169,7 +169,7 @@ export const FORMAT = 1;
 /** Keeps the stored colours. @type {ImageBitmapOptions} */
 const EXACT = { colorSpaceConversion: "none", premultiplyAlpha: "none" };
 
-/** @param {ImageBitmap} picture @returns {ImageData} */
+/** @param {ImageBitmap|OffscreenCanvas} picture @returns {ImageData} */
 export function pixels(picture) {
   const canvas = new OffscreenCanvas(picture.width, picture.height);
   const context = canvas.getContext("2d", { willReadFrequently: true, alpha: true });

@@ -18,9 +18,11 @@ import {
   typeText,
   wordOf,
 } from "../model/words.js";
-import { textWidth } from "../picture/canvas.js";
+import { textWidth, theme } from "../picture/canvas.js";
 import { barLabels, differenceRange, drawnRange, marksIn } from "../picture/captions.js";
-import { FAULT_COLOURS, LEGEND, MARK_COLOURS, css, ramp } from "../server/palettes.js";
+import { markTile, paint as paintTiles } from "../picture/painter.js";
+import { isNanPicture } from "../picture/pixels.js";
+import { FAULT_COLOURS, LEGEND, MARK, MARK_COLOURS, css, ramp } from "../server/palettes.js";
 import { depthsOf } from "../server/decode.js";
 import { indexOf } from "../server/steps.js";
 import { html, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact_htm.js";
@@ -35,8 +37,13 @@ import { Painted } from "./hooks.js";
 /** @param {{picture: ImageBitmap, label: string, isOld?: boolean}} props */
 export function Thumbnail({ picture, label, isOld = false }) {
   const paint = (/** @type {HTMLCanvasElement} */ canvas) => {
-    [canvas.width, canvas.height] = [picture.width, picture.height];
-    canvas.getContext("2d")?.drawImage(picture, 0, 0);
+    const { width, height } = picture;
+    [canvas.width, canvas.height] = [width, height];
+    const context = canvas.getContext("2d");
+    if (!context) return;
+    if (!isNanPicture(picture)) return context.drawImage(picture, 0, 0);
+    const [look, box] = [theme(), { left: 0, top: 0, width, height }];
+    paintTiles(context, { ...box, ratio: 1 }, look, [markTile(box, MARK.NAN, NaN, look)]);
   };
   const name = isOld ? "thumbnail old" : "thumbnail";
   return html`

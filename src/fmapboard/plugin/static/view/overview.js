@@ -20,7 +20,6 @@ import { prepare } from "../picture/canvas.js";
 import { faultOf } from "../picture/captions.js";
 import { fits } from "../picture/layouts.js";
 import { drawLine, frameOf } from "../picture/painter.js";
-import { LEGEND, MARK_COLOURS, css } from "../server/palettes.js";
 import { html, useLayoutEffect, useRef, useState } from "../vendor/preact_htm.js";
 import { HealthKey, HealthMap } from "./cells.js";
 import { Kept, Painted } from "./hooks.js";
@@ -155,7 +154,6 @@ function Frames({ front: { difference, lines, run }, health }) {
           </li>
         `;
       })}
-      ${kinds.has("nonfinite") && html`<${NonfinitePixels} />`}
       ${
         difference &&
         html`<li key="signs">red: larger in b, blue: larger in a</li>
@@ -168,19 +166,6 @@ function Frames({ front: { difference, lines, run }, health }) {
       }
     </ul>
   `;
-}
-
-/** The colours of pixels that are not finite. */
-function NonfinitePixels() {
-  const pixels = LEGEND.filter(({ term }) => term === "nonfinite");
-  return pixels.map(
-    ({ code, name }) => html`
-      <li key=${name}>
-        <i class="dot" aria-hidden="true" style=${{ background: css(MARK_COLOURS[code]) }} />
-        ${name}
-      </li>
-    `,
-  );
 }
 
 const NOTE =

@@ -6,7 +6,10 @@ import { KINDS, SEVERE, cellLines, numbersOf, severeText } from "../model/health
 import * as words from "../model/words.js";
 import { prepare, theme } from "../picture/canvas.js";
 import { SHEET_GAP as GAP, pageLayout, sheetLayout } from "../picture/layouts.js";
-import { paintPage, rangeText, rowRanges } from "../picture/sheet_tiles.js";
+import { markTile, paint as paintTiles } from "../picture/painter.js";
+import { isNan, tileCanvas } from "../picture/pixels.js";
+import { paintPage, pixelMarksOf, rangeText, rowRanges } from "../picture/sheet_tiles.js";
+import { LEGEND, MARK, MARK_COLOURS, css, packed } from "../server/palettes.js";
 import { keptFrom } from "../server/steps.js";
 import { html, useLayoutEffect, useRef, useState } from "../vendor/preact_htm.js";
 import { Cells, themeName } from "./cells.js";
@@ -15,7 +18,7 @@ import { Painted } from "./hooks.js";
 
 /** @import {App} from "../app.js" */
 /** @import {Front, SheetScale, Unit} from "../model/model.js" */
-/** @import {Box, SheetLayout} from "../picture/picture.js" */
+/** @import {Box, Look, SheetLayout, Tile} from "../picture/picture.js" */
 /** @import {Child} from "../vendor/preact_htm.js" */
 /** @import {Health, HealthLayer, Pass, SheetInput, SheetPage} from "../server/server.js" */
 /** @import {Cell, Drawn, Page, Sheet} from "./view.js" */
@@ -183,7 +186,7 @@ export function ContactSheet({ app, front, palette, scale, children }) {
   return html`
     <div class="sheet-about">
       ${sheet && html`<span>${columnsText(sheet)}</span>`}
-      ${children}<span class="space" />
+      ${children}<${NonfinitePixels} pages=${pages} /><span class="space" />
       <${Segments} label="Scale" options=${SCALES} value=${scale} choose=${app.set("sheet_scale")}
         />
     </div>
@@ -215,6 +218,23 @@ export function ContactSheet({ app, front, palette, scale, children }) {
   `;
 }
 
+/** The colours of single pixels that are not finite. @param {{pages: Page[]}} props */
+function NonfinitePixels({ pages }) {
+  const known = pages.flatMap((page) => (page && typeof page !== "string" ? [page] : []));
+  const marks = LEGEND.filter(({ code }) => known.some((page) => pixelMarksOf(page).has(code)));
+  if (!marks.length) return null;
+  return html`<ul class="states">
+    ${marks.map(
+      ({ code, name }) => html`
+        <li key=${name}>
+          <i class="dot" aria-hidden="true" style=${{ background: css(MARK_COLOURS[code]) }} />
+          ${name}
+        </li>
+      `,
+    )}
+  </ul>`;
+}
+
 /** Of a run without pictures of its input. @type {ReturnType<Front["sheet"]["input"]>} */
 const NO_INPUT = Object.freeze({
   ...{ value: undefined, epoch: 0, loading: false, error: new Error("no input is kept") },
@@ -238,12 +258,15 @@ const unitOf = (sheet) => words.kindOf(sheet?.health.step_words);
  */
 function Corner({ input, left, ratio }) {
   const paint = (/** @type {HTMLCanvasElement} */ canvas) => {
-    const context = prepare(canvas, input.width / ratio, input.height / ratio);
-    putImage(context, input, input.kept.indexOf(true), 0, 0);
+    const size = { width: input.width / ratio, height: input.height / ratio };
+    const look = theme();
+    const tile = inputTile(input, input.kept.indexOf(true), { left: 0, top: 0, ...size }, look);
+    const context = prepare(canvas, size.width, size.height);
+    paintTiles(context, { ...size, top: 0, ratio }, look, [tile]);
   };
   const always = left < NARROW ? "same input" : "input, the same at every step";
   return html`
-    <${Painted} aria-hidden="true" paint=${paint} of=${[input, ratio]} />
+    <${Painted} aria-hidden="true" paint=${paint} of=${[input, ratio, themeName()]} />
     <span class="sheet-input-text">${input.same === null ? "input" : always}</span>
   `;
 }
@@ -254,12 +277,16 @@ function Corner({ input, left, ratio }) {
  */
 function InputRow({ input, unit, pitch, ratio }) {
   const paint = (/** @type {HTMLCanvasElement} */ canvas) => {
-    const context = prepare(canvas, input.kept.length * pitch, pitch);
-    const top = Math.round((GAP / 2) * ratio);
+    const [look, whole] = [theme(), { width: input.kept.length * pitch, height: pitch }];
+    const size = { width: input.width / ratio, height: input.height / ratio };
     const within = (input.cell - input.width) >> 1;
-    for (const i of input.kept.keys()) {
-      putImage(context, input, i, Math.round((i * pitch + GAP / 2) * ratio) + within, top);
-    }
+    const top = Math.round((GAP / 2) * ratio) / ratio;
+    const tiles = [...input.kept.keys()].map((i) => {
+      const left = (Math.round((i * pitch + GAP / 2) * ratio) + within) / ratio;
+      return inputTile(input, i, { left, top, ...size }, look);
+    });
+    const context = prepare(canvas, whole.width, whole.height);
+    paintTiles(context, { ...whole, top: 0, ratio }, look, tiles);
   };
   return html`
     <div class="sheet-page">
@@ -269,24 +296,24 @@ function InputRow({ input, unit, pitch, ratio }) {
           ${unit === "image" ? "" : "another image at each step: maps change with it, too"}
         </span>
       </div>
-      <${Painted} aria-hidden="true" paint=${paint} of=${[input, pitch, ratio]} />
+      <${Painted} aria-hidden="true" paint=${paint} of=${[input, pitch, ratio, themeName()]} />
     </div>
   `;
 }
 
 /**
- * @param {CanvasRenderingContext2D} context @param {SheetInput} input @param {number} i of the step
- * @param {number} x @param {number} y device px
+ * The input of a step.
+ * @param {SheetInput} input @param {number} i of the step @param {Box} box CSS px
+ * @param {Pick<Look, "text">} look @returns {Tile}
  */
-function putImage(context, { cell, width, height, kept, pixels }, i, x, y) {
-  if (!kept[i]) return;
-  const image = context.createImageData(width, height);
-  const out = new Uint32Array(image.data.buffer);
+function inputTile({ cell, width, height, kept, pixels }, i, box, look) {
+  if (!kept[i]) return { box };
+  const out = new Uint32Array(width * height);
   for (let p = 0; p < out.length; p += 1) {
     const at = 3 * (i * cell * cell + Math.floor(p / width) * cell + (p % width));
-    out[p] = (255 << 24) | (pixels[at + 2] << 16) | (pixels[at + 1] << 8) | pixels[at];
+    out[p] = packed([pixels[at], pixels[at + 1], pixels[at + 2]]);
   }
-  context.putImageData(image, x, y);
+  return isNan(out) ? markTile(box, MARK.NAN, NaN, look) : { box, image: tileCanvas(out, width) };
 }
 
 /**
