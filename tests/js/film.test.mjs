@@ -12,7 +12,13 @@ import {
   visibleSteps,
 } from "../../src/fmapboard/plugin/static/picture/layouts.js";
 import { BELOW } from "../../src/fmapboard/plugin/static/picture/painter.js";
-import { colours, mapPixels, shrunkRow } from "../../src/fmapboard/plugin/static/picture/pixels.js";
+import {
+  colours,
+  curvePixels,
+  isCurve,
+  mapPixels,
+} from "../../src/fmapboard/plugin/static/picture/pixels.js";
+import { MARK, MARK_TABLE } from "../../src/fmapboard/plugin/static/server/palettes.js";
 import {
   farFrom,
   faultAt,
@@ -334,10 +340,22 @@ test("a long sequence is shrunk, a map never", () => {
   assert.equal(filmLayout({ ...REQUEST, mapHeight: 200, mapWidth: 200 }).factor, 1);
 });
 
-test("a shrunk row keeps what is not finite", () => {
-  const row = Uint32Array.of(1, 2, 3, 4, 5, 6, 7, 8);
-  assert.deepEqual([...shrunkRow(row, 2, null)], [2, 6]);
-  assert.deepEqual([...shrunkRow(row, 2, Uint8Array.of(0, 0, 0, 251, 0, 0, 0, 0))], [4, 6]);
+test("a long signal is a curve that leaves out no value", () => {
+  const values = [0, 1, 0, 0.5, 0.5, 0.5];
+  const [no, c] = [0, 7];
+  const curve = (/** @type {number[]} */ marks) => [
+    ...curvePixels(
+      values.length,
+      (i) => values[i],
+      (i) => marks[i] ?? 0,
+      { width: 3, height: 3 },
+      c,
+    ),
+  ];
+  assert.deepEqual(curve([]), [c, no, no, c, c, c, c, c, no]);
+  const bad = MARK_TABLE[MARK.NAN];
+  assert.deepEqual(curve([0, 0, 0, MARK.NAN]), [c, bad, no, c, bad, c, c, bad, no]);
+  assert.deepEqual([128, 127].map((width) => isCurve({ height: 1, width })), [true, false]); // prettier-ignore
 });
 
 test("frames share one scale: the same value has the same colour at every step", () => {

@@ -46,7 +46,9 @@ test("tiles fill the width up to a size, stay recognizable, and all columns fit"
   }
 });
 
-test("maps of one row of pixels fill the width in low rows", () => {
+test("maps of one row of pixels fill the width in low rows, higher ones if they are few", () => {
+  const few = sheetLayout({ ...page, layers: 2, steps: range(4), isFlat: true });
+  assert.equal(few.high, 140);
   const flat = sheetLayout({ ...page, layers: 24, steps: range(4), isFlat: true });
   assert.ok(flat.side > 250 && flat.line < 66 && flat.rows >= 10);
   assert.ok(flat.names + 4 * (flat.side + GAP) > 1290);

@@ -3,10 +3,11 @@
 
 import { faultAt, isBeyond, kernelStep, scaleWords } from "../model/film_scale.js";
 import { mapsOf } from "../model/scene.js";
+import { place } from "../model/value_scale.js";
 import { inWordsOf, labelOf, short, tileText } from "../model/words.js";
 import { pictureOf } from "../server/decode.js";
 import { kernelsOf } from "../server/kernels.js";
-import { MARK, css, ramp } from "../server/palettes.js";
+import { MARK, badMark, css, packed, ramp, rgbOf } from "../server/palettes.js";
 import { cutStart } from "./canvas.js";
 import { faultOf, rangeText } from "./captions.js";
 import { FILM_CAPTION, FILM_HEADING, GAP, visibleSteps } from "./layouts.js";
@@ -22,10 +23,11 @@ import {
   wrapped,
 } from "./painter.js";
 import {
+  curvePixels,
+  isCurve,
   isNanPicture,
   kernelPixels,
   pixelsOf,
-  shrunkRow,
   tileCanvas,
   wholeMark,
 } from "./pixels.js";
@@ -128,9 +130,33 @@ export function paintFilm(context, film, of, where, look) {
     if (mark) return markTile({ ...place, ...size }, mark, NaN, look);
     const whole = Math.floor((size.width / width) * where.ratio) / where.ratio;
     const factor = whole >= 1 / where.ratio ? whole : size.width / width;
-    const box = { ...place, width: width * factor, height: height * factor };
+    const high = height === 1 ? of.kernelHeight : height * factor;
+    const box = { ...place, width: width * factor, height: high };
     const isSmooth = factor < 1 / where.ratio;
     return { box, image: tileCanvas(pixels, width), isSmooth };
+  }
+
+  /**
+   * A signal as a curve. @param {Side} side @param {number} i @param {number} channel
+   * @param {Box} box
+   */
+  function curveOf({ planes: { width, levels, marks }, lo, hi }, i, channel, box) {
+    const range = film.columnRanges[i];
+    const size = {
+      width: Math.round(box.width * where.ratio),
+      height: Math.round(box.height * where.ratio),
+    };
+    const from = channel * width;
+    const valueOf = (/** @type {number} */ at) =>
+      lo[channel] + ((hi[channel] - lo[channel]) * levels[from + at]) / 255;
+    const curve = curvePixels(
+      width,
+      (at) => place(valueOf(at), range.lo[channel], range.hi[channel]),
+      (at) => badMark(marks, from + at),
+      size,
+      packed(rgbOf(look.accent)),
+    );
+    return tileCanvas(curve, size.width);
   }
 
   /**
@@ -160,7 +186,10 @@ export function paintFilm(context, film, of, where, look) {
     const { mark, ...picture } = pixelsOf(film, mapsOf(i), channel, look.palette);
     const one = mark ? markTile(box, mark, NaN, look) : null;
     if (one?.texts?.length) return { ...one, ...over };
-    const tile = { box, ...over, ...(one ?? sizedTo(of, picture, side, channel)) };
+    const drawn = isCurve(side.planes)
+      ? { image: curveOf(side, i, channel, box) }
+      : { across: of.factor, down: of.factorDown, ...picture };
+    const tile = { box, ...over, ...(one ?? drawn) };
     if (fault) return { ...tile, ...badge(context, fault, under, look, [], true) };
     const isFar = isBeyond(film, side, channel);
     const ranges = [2, 1].map((digits) => rangeText(film, mapsOf(i), channel, digits));
@@ -229,19 +258,6 @@ export function paintFilm(context, film, of, where, look) {
 }
 
 /**
- * The pixels of a map at the size of a tile, fewer if they are wider.
- * @param {FilmLayout} of @param {{pixels: Uint32Array, width: number}} map @param {Side} side
- * @param {number} channel
- */
-function sizedTo({ factor, factorDown: down }, map, { planes: { marks } }, channel) {
-  const size = { across: Math.max(1, factor), down };
-  if (factor >= 1) return { ...size, ...map };
-  const width = Math.max(1, Math.round(map.width * factor));
-  const own = marks?.subarray(channel * map.width, (channel + 1) * map.width) ?? null;
-  return { ...size, pixels: shrunkRow(map.pixels, width, own), width };
-}
-
-/**
  * Size within a box.
  * @param {{width: number, height: number}} of @param {number} width @param {number} height CSS px
  */
@@ -278,7 +294,7 @@ function gutter(context, film, of, up, look) {
     const top = up + of.top + row * of.cellHeight;
     write(tileText(film.layer, channel), top, true);
     if (of.tileHeight) {
-      bar(look.palette, top + FILM_CAPTION + 1);
+      if (!isCurve(film.a.planes)) bar(look.palette, top + FILM_CAPTION + 1);
       scaleWords(film, channel).forEach((said, k) =>
         write(said, top + FILM_CAPTION + 14 + LINE * k),
       );

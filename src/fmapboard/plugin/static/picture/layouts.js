@@ -272,7 +272,7 @@ const LEAST_WHOLE = 80;
 const [INPUT, INPUT_MOST] = [56, 160];
 /** Rows of a sequence are this wide and high. */
 const ROW_WIDTH = 224;
-const SEQUENCE_HEIGHT = 28;
+const SEQUENCE_HEIGHT = 60;
 
 /**
  * Positions of what a strip shows, as far as the size of its maps is known.
@@ -430,7 +430,7 @@ const LARGEST_SHARE = 0.4;
 export const SHEET_CAPTION = 16;
 export const CAPTIONED = 60;
 /** Height of maps that are one row of pixels, where all are, and the least width, CSS px. */
-const [STRIP, STRIP_LEAST] = [36, 160];
+const [STRIP, STRIP_MOST, STRIP_LEAST] = [36, 140, 160];
 /** The map of states is shown first where fewer columns fit. */
 const LEAST_COLUMNS = 4;
 
@@ -458,8 +458,10 @@ export function sheetLayout({ layers, steps, onsets, width, height, isFlat = fal
   const filling = wide / Math.max(1, shown.length) - SHEET_GAP;
   const most = isFlat ? filling : Math.min(LARGEST, LARGEST_SHARE * height, filling);
   const side = Math.floor(Math.max(least, most));
-  const high = isFlat ? STRIP : side;
-  const line = high + SHEET_GAP + (side < CAPTIONED ? 0 : SHEET_CAPTION);
+  const below = SHEET_GAP + (side < CAPTIONED ? 0 : SHEET_CAPTION);
+  const strip = Math.floor(height / Math.max(1, layers)) - below;
+  const high = isFlat ? Math.min(STRIP_MOST, Math.max(STRIP, strip)) : side;
+  const line = high + below;
   const rows = Math.max(1, Math.min(layers, Math.ceil(height / line)));
   return { side, high, line, names, steps: shown, rows };
 }

@@ -5,7 +5,7 @@ import { planesIn } from "../model/kernel_cells.js";
 import { levelColours, place } from "../model/value_scale.js";
 import { once } from "../server/cache.js";
 import { pixels as decodedPixels } from "../server/decode.js";
-import { MARK, MARK_TABLE, badMark, packed, ramp, rgbOf } from "../server/palettes.js";
+import { MARK, MARK_TABLE, packed, ramp, rgbOf } from "../server/palettes.js";
 
 /** @import {AnyScene, Difference, Part, Side} from "../model/model.js" */
 /** @import {Tile} from "./picture.js" */
@@ -211,18 +211,49 @@ export function tileCanvas(pixels, width) {
   return canvas;
 }
 
+/** A row of at least so many values is drawn as a curve. */
+const CURVE_FROM = 128;
+
+/** True for a signal that is drawn as a curve. @param {{height: number, width: number}} of */
+export const isCurve = ({ height, width }) => height === 1 && width >= CURVE_FROM;
+
 /**
- * Fewer pixels of a row; one that is not finite stays.
- * @param {Uint32Array} row @param {number} to px @param {Uint8Array|null} marks
+ * A signal as a curve: each column has all values between the least and the largest of its part;
+ * one that is not finite has its colour.
+ * @param {number} count of values @param {(i: number) => number} placeOf 0 at the bottom to 1
+ * @param {(i: number) => number} markOf 0 for a value
+ * @param {{width: number, height: number}} size px @param {number} colour packed
  */
-export function shrunkRow(row, to, marks) {
-  const out = new Uint32Array(to);
-  for (let x = 0; x < to; x += 1) {
-    const start = Math.floor((x * row.length) / to);
-    const end = Math.max(start + 1, Math.floor(((x + 1) * row.length) / to));
-    let at = (start + end - 1) >> 1;
-    for (let i = start; i < end; i += 1) if (badMark(marks, i)) at = i;
-    out[x] = row[at];
+export function curvePixels(count, placeOf, markOf, { width, height }, colour) {
+  const out = new Uint32Array(width * height);
+  const fill = (
+    /** @type {number} */ x,
+    /** @type {number} */ top,
+    /** @type {number} */ bottom,
+  ) => {
+    for (let y = top; y <= bottom; y += 1) out[y * width + x] = colour;
+  };
+  /** Of the column before. @type {{top: number, bottom: number}|null} */
+  let before = null;
+  for (let x = 0; x < width; x += 1) {
+    const start = Math.floor((x * count) / width);
+    const end = Math.max(start + 1, Math.floor(((x + 1) * count) / width));
+    let [least, most, mark] = [1, 0, 0];
+    for (let i = start; i < end; i += 1) {
+      mark ||= markOf(i);
+      least = Math.min(least, placeOf(i));
+      most = Math.max(most, placeOf(i));
+    }
+    if (mark) {
+      for (let y = 0; y < height; y += 1) out[y * width + x] = MARK_TABLE[mark];
+      before = null;
+      continue;
+    }
+    const top = Math.round((1 - most) * (height - 1));
+    const bottom = Math.round((1 - least) * (height - 1));
+    // Without a gap to the column before.
+    fill(x, Math.min(top, before?.bottom ?? top), Math.max(bottom, before?.top ?? bottom));
+    before = { top, bottom };
   }
   return out;
 }

@@ -1,12 +1,13 @@
 // @ts-check
 /** What the cells of a contact sheet show: maps, what is in place of one, and frames of states. */
 
+import { place } from "../model/value_scale.js";
 import { short } from "../model/words.js";
 import { once } from "../server/cache.js";
-import { MARK, MARK_TABLE, VALUES, badMark, packed, stored } from "../server/palettes.js";
+import { MARK, MARK_TABLE, VALUES, badMark, packed, rgbOf, stored } from "../server/palettes.js";
 import { SHEET_GAP, corner } from "./layouts.js";
 import { FRAMES, markTile, paint, regionsOf } from "./painter.js";
-import { tileCanvas, wholeMark } from "./pixels.js";
+import { curvePixels, isCurve, tileCanvas, wholeMark } from "./pixels.js";
 
 /** @import {FaultName, SheetPage} from "../server/server.js" */
 /** @import {Box, Layout, Look, Tile} from "./picture.js" */
@@ -161,7 +162,11 @@ export function paintPage(context, page, of, stateOf, look, ratio, isPerRow) {
     const y = box.top + box.height + 3;
     const range = { text, x, y, width: box.width - 2, colour: look.muted };
     const texts = [{ ...range, align: /** @type {const} */ ("center") }];
-    return { ...mapOf(page, pixels, i, box, ratio), texts: hasRanges ? texts : [] };
+    const size = { height: page.height[i], width: page.width[i] };
+    const map = isCurve(size)
+      ? curveOf(page, i, scales[Math.floor(i / page.steps)], box, ratio, look)
+      : mapOf(page, pixels, i, box, ratio);
+    return { ...map, texts: hasRanges ? texts : [] };
   });
   const space = of.cellHeight - of.tileHeight > SHEET_GAP ? ROW_SPACE : NARROW_SPACE;
   const outlined = outlineStates(stateOf, of.columns);
@@ -175,6 +180,28 @@ export function paintPage(context, page, of, stateOf, look, ratio, isPerRow) {
     },
   });
   paint(context, { top: 0, ratio, width: of.width, height: of.height }, look, tiles, { regions });
+}
+
+/**
+ * A signal as a curve. @param {SheetPage} page @param {number} i row · steps + column
+ * @param {{lo: number, hi: number}|undefined} scale of the row, or its own
+ * @param {Box} box @param {number} ratio @param {Look} look @returns {Tile}
+ */
+function curveOf({ pixels, width, starts, lo, hi }, i, scale, box, ratio, look) {
+  const on = scale ?? { lo: lo[i], hi: hi[i] };
+  const levels = pixels.subarray(starts[i], starts[i] + width[i]);
+  const size = { width: Math.round(box.width * ratio), height: Math.round(box.height * ratio) };
+  const valueOf = (/** @type {number} */ at) =>
+    lo[i] + ((hi[i] - lo[i]) * levels[at]) / (VALUES - 1);
+  const curve = curvePixels(
+    width[i],
+    (at) => place(valueOf(at), on.lo, on.hi),
+    (at) => badMark(levels, at),
+    size,
+    packed(rgbOf(look.accent)),
+  );
+  const lines = [{ colour: look.line, thick: 1, away: 0 }];
+  return { box, image: tileCanvas(curve, size.width), lines };
 }
 
 /**

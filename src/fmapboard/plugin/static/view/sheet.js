@@ -23,6 +23,8 @@ import { Painted } from "./hooks.js";
 /** @import {Health, HealthLayer, Pass, SheetInput, SheetPage} from "../server/server.js" */
 /** @import {Cell, Drawn, Page, Sheet} from "./view.js" */
 
+/** Largest side of a picture that the server sends, px. */
+const MOST_PIXELS = 256;
 /** Part of the page's height that is left for the rows: verdict and steps are above. */
 const ROOM = 0.85;
 /** Mean width of a character, CSS px. */
@@ -98,11 +100,13 @@ export function ContactSheet({ app, front, palette, scale, children }) {
     const sheet = isSame ? last : { ...laidOut(app, health, onsets, size), key };
     next.current = sheet;
     const { layout, keys, layers } = sheet;
-    const cell = Math.max(8, Math.min(256, Math.round(layout.side * ratio)));
-    const asked = { run: health.run, name: layers[0]?.name ?? "", steps: layout.steps, cell };
+    const cell = Math.max(8, Math.min(MOST_PIXELS, Math.round(layout.side * ratio)));
+    const name = layers[0]?.name ?? "";
+    const ofInput = { run: health.run, name, steps: layout.steps, cell };
+    const asked = { ...ofInput, cell: isFlat ? MOST_PIXELS : cell };
     const listed = app.source.layers(health.run).value;
     const hasInput = listed?.inputs.some(({ name }) => name === asked.name) ?? false;
-    const input = hasInput ? front.sheet.input(asked) : NO_INPUT;
+    const input = hasInput ? front.sheet.input(ofInput) : NO_INPUT;
     const pitch = layout.side + GAP;
     const mayDiffer = input.value ? input.value.same === false : !input.error;
     const room = mayDiffer && drawn?.input?.same !== false ? pitch : 0;
