@@ -177,5 +177,7 @@ test(
       [13, 2, 0],
     );
     assert.equal(layoutFor(grid(8, 4), 96, 800, 500, 1).tileWidth, 96);
+    const near = layoutFor(grid(64, 16), 0, 680, 500, 1); // whole weights of 3 px need 754 px
+    assert.ok(near.width <= 680 && near.factor > 2 && near.factor < 3);
   },
 );

@@ -188,6 +188,8 @@ function nameOf(scene, cell) {
 
 // Kernels as a matrix: the outline of the selected channel, and numbers at both sides.
 
+/** Sizes of the numbers of a matrix, CSS px: the largest at which each row or column has one. */
+const FONTS = [13, 11, 10];
 const STRIDES = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
 
 /** True if a channel is a part of a column. @param {KernelsScene} scene */
@@ -226,12 +228,21 @@ function axesOf(context, scene, of, where, look) {
     const count = isDown ? of.lines : isFlat ? 0 : of.columns;
     const size = isDown ? of.cellHeight : of.cellWidth;
     const start = isDown ? of.top - where.top : of.left - (where.left ?? 0);
-    const least = isDown ? LINE : context.measureText("000").width + 6;
-    const every = STRIDES.find((stride) => stride * size >= least) ?? 1000;
+    const texts = Array.from({ length: count }, (_, i) => {
+      const { output, input } = placeOf(a, order[isDown ? i * of.columns : i]);
+      return String(isOutputs ? output : input);
+    });
+    const longest = "0".repeat(Math.max(0, ...texts.map((text) => text.length)));
+    const least = (/** @type {number} */ font) => {
+      context.font = look.font.replace("13px", `${font}px`);
+      return isDown ? font + 1 : context.measureText(longest).width + 2;
+    };
+    const font = FONTS.find((each) => least(each) <= size) ?? FONTS[0];
+    const space = least(font) <= size ? size : isDown ? LINE : least(font) + 4;
+    const every = STRIDES.find((stride) => stride * size >= space) ?? 1000;
     context.textBaseline = "middle";
     for (let i = 0; i < count; i += every) {
-      const { output, input } = placeOf(a, order[isDown ? i * of.columns : i]);
-      const text = String(isOutputs ? output : input);
+      const text = texts[i];
       const colour = chosen >= 0 && isOutputs && i === own ? look.accent : look.muted;
       const at = start + (i + 0.5) * size;
       if (at < (isDown ? of.top : of.left)) continue;
@@ -243,6 +254,7 @@ function axesOf(context, scene, of, where, look) {
   function name() {
     const text = isFlat ? "row" : isDownOutputs ? "out\\in" : "in\\out";
     context.textBaseline = "middle";
+    context.font = look.font;
     write(context, text, of.left - 6, y, look.muted, "right", of.left - 8);
   }
   const whole = { left: 0, top: 0, width: where.width, height: where.height };

@@ -187,8 +187,8 @@ export function hit(of, x, y) {
 
 /** Width for the numbers left of a matrix, and height for those above it. */
 const [MATRIX_GUTTER, MATRIX_HEADING] = [40, 22];
-/** Minimum side of a weight, device px; a larger matrix scrolls. */
-const LEAST = 3;
+/** Minimum side of a weight, device px; a larger matrix scrolls, unless this share of it fits. */
+const [LEAST, NEARLY] = [3, 0.75];
 /** Maximum side of a kernel of a matrix that has no tile size, CSS px. */
 const MOST = 96;
 /** Least height of a weight of a sequence's kernel, CSS px, and its width divided by that. */
@@ -206,7 +206,9 @@ function matrixLayout(request) {
   const longer = Math.max(mapHeight, mapWidth);
   const fit = Math.min(rows ? across : Math.min(across, down), MOST / longer);
   const side = tile > 0 ? Math.max(1, Math.round((tile * ratio) / longer)) : 0;
-  const factor = side || Math.max(LEAST, Math.floor(fit * ratio));
+  // A matrix that nearly fits has weights of which some are a device pixel larger than others.
+  const isNear = fit * ratio < LEAST && fit * ratio >= NEARLY * LEAST;
+  const factor = side || (isNear ? fit * ratio : Math.max(LEAST, Math.floor(fit * ratio)));
   const row = tile > 0 ? tile / KERNEL_SHARE : Math.min(ROW_MAX, Math.max(KERNEL_MIN, down));
   const factorDown = rows ? Math.max(1, Math.round(row * ratio)) : factor;
   const place = { left: MATRIX_GUTTER, top: MATRIX_HEADING };
