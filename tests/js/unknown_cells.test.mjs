@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import { UNKNOWN_LEVEL } from "../../src/fmapboard/plugin/static/model/health_states.js";
-import { fillCells } from "../../src/fmapboard/plugin/static/picture/health_map.js";
+import { columnText, fillCells } from "../../src/fmapboard/plugin/static/picture/health_map.js";
 import { CODE } from "../../src/fmapboard/plugin/static/model/health_states.js";
 
 /**
@@ -33,4 +33,28 @@ test("a cell of unknown brightness has one dash in its middle, a small one dots"
   assert.deepEqual([dash[0][0], dash.length], [17, 7]);
   const dots = marks(40, 8);
   assert.deepEqual(new Set(dots.map(([x, y]) => `${x % 4},${y % 4}`)), new Set(["1,1"]));
+});
+
+test("a cell with values that are not finite has one colour, whatever the others are", () => {
+  const look = /** @type {any} */ ({ theme: "light", ratio: 1 });
+  const [low, unknown] = [2, UNKNOWN_LEVEL].map((level) => {
+    const out = new Uint32Array(400);
+    const cells = {
+      codes: Uint8Array.of(CODE.NONFINITE),
+      levels: Uint8Array.of(level),
+      at: Int32Array.of(0),
+    };
+    fillCells(out, 20, 20, { rows: 1, columns: 1 }, cells, look, 0);
+    return out;
+  });
+  assert.deepEqual(low, unknown);
+});
+
+test("a column of an image has its name where that has the space", () => {
+  const label = /** @type {const} */ (["2", "chelsea.jpg"]);
+  assert.deepEqual(
+    [40, 80, 120].map((width) => columnText(label, width)),
+    ["2", "ch…ea.jpg", "chelsea.jpg"],
+  );
+  assert.equal(columnText(["30", ""], 120), "30");
 });

@@ -1,8 +1,8 @@
 // @ts-check
 /** Rows and columns of the map of layers × steps: thinner the more there are, then binned. */
 
+import { middle } from "../model/compare.js";
 import * as states from "../model/health_states.js";
-import { stepText } from "../model/words.js";
 import { packed, rgbOf } from "../server/palettes.js";
 import { cutStart } from "./canvas.js";
 import { paint } from "./painter.js";
@@ -19,6 +19,8 @@ const RIGHT = 144;
 /** Below this width there is no space for the words at the right, CSS px. */
 const RIGHT_FROM = 620;
 const TOP = 21;
+/** Columns as wide as this have names of images; mean width of a character, CSS px. */
+const [NAMED_FROM, CHARACTER] = [70, 7];
 const ROW_MIN = 2;
 const ROW_MAX = 44;
 const COLUMN_MIN = 2;
@@ -46,6 +48,14 @@ export function mapLayout({ layers, steps, width, height, names, isSevere }) {
   const size = { width: columns * cellWidth, height: rows * cellHeight };
   const band = { perBand: rows, bandHeight: TOP + size.height };
   return { ...cells, ...tile, ...size, ...band, left, top: TOP, rows: false, layers, steps, right };
+}
+
+/**
+ * The name of an image where a column is wide enough, otherwise the number of the step.
+ * @param {readonly [string, string]} label number, and name or "" @param {number} width CSS px
+ */
+export function columnText([number, image], width) {
+  return image && width >= NAMED_FROM ? middle(image, Math.floor(width / CHARACTER) - 2) : number;
 }
 
 /**
@@ -123,7 +133,9 @@ export function fillCells(out, width, height, { rows, columns }, cells, look, ga
         const cell = row * columns + column;
         const code = cells.codes[cell];
         if (!code) continue;
-        const level = cells.levels[cell];
+        // Only a share of the values may still be finite: their range tells nothing of the state.
+        const isBad = code === states.CODE.NONFINITE;
+        const level = isBad ? states.UNKNOWN_LEVEL : cells.levels[cell];
         const shade = code * states.LEVELS + (level < states.LEVELS ? level : states.LEVELS / 2);
         const colour = table[shade];
         const hatch = states.HATCHES[code];
@@ -159,8 +171,8 @@ const DASH = 3;
 function unknownMark({ left, top, right, bottom }, v, unit) {
   if (Math.min(right - left, bottom - top) < DASH_FROM * unit) return states.DOTS;
   if (Math.floor((top + bottom) / 2 / unit) !== v) return null;
-  const middle = Math.floor((left + right) / 2 / unit);
-  return (u) => Math.abs(u - middle) <= DASH;
+  const centre = Math.floor((left + right) / 2 / unit);
+  return (u) => Math.abs(u - centre) <= DASH;
 }
 
 /**
@@ -199,7 +211,7 @@ export function paintMap(context, of, cells, names, where, look) {
   const isWide = Math.min(cellWidth, cellHeight) >= GAP_FROM;
   const gap = isWide ? Math.max(1, Math.round(look.ratio)) : 0;
   const { left, top, width, height } = of;
-  const middle = (/** @type {number} */ row) => top + (row + 0.5) * cellHeight;
+  const middleOf = (/** @type {number} */ row) => top + (row + 0.5) * cellHeight;
   /** @type {Text[]} */
   const texts = [];
   /** @type {{box: Box, colour: string}[]} */
@@ -219,10 +231,10 @@ export function paintMap(context, of, cells, names, where, look) {
     let free = -Infinity;
     for (let start = 0; start < of.lines; start += every) {
       const rows = Array.from({ length: Math.min(every, of.lines - start) }, (_, i) => start + i);
-      const fitting = rows.filter((row) => middle(row) >= free);
+      const fitting = rows.filter((row) => middleOf(row) >= free);
       const row = fitting.find((each) => names.severe(layers[each])) ?? fitting[0];
       if (row === undefined) continue;
-      const y = middle(row);
+      const y = middleOf(row);
       free = y + Math.min(LINE, cellHeight * every) - 0.01;
       const tick = { left: left - 5, top: Math.round(y), width: 4, height: 1 };
       if (every > 1) marks.push({ box: tick, colour: look.muted });
@@ -235,10 +247,10 @@ export function paintMap(context, of, cells, names, where, look) {
   function stepNames() {
     const { steps } = names;
     const all = Array.from({ length: of.columns }, (_, column) =>
-      stepText(steps[firstOf(column, of.steps, of.columns)]),
+      columnText(steps[firstOf(column, of.steps, of.columns)], cellWidth),
     );
     const last = of.columns - 1;
-    all[last] = stepText(steps[steps.length - 1]);
+    all[last] = columnText(steps[steps.length - 1], cellWidth);
     const longest = Math.max(...all.map((text) => context.measureText(text).width)) + 12;
     const every = Math.max(1, Math.ceil(longest / cellWidth));
     const colour = look.muted;
@@ -260,7 +272,7 @@ export function paintMap(context, of, cells, names, where, look) {
     const severe = [...names.worst.keys()].filter((layer) => names.severe(layer));
     severe.sort((a, b) => names.worst[b] - names.worst[a] || a - b);
     for (const layer of severe) {
-      const y = middle(binOf(layer, of.layers, of.lines));
+      const y = middleOf(binOf(layer, of.layers, of.lines));
       if (taken.some((other) => Math.abs(other - y) < LINE - 0.5)) continue;
       taken.push(y);
       const text = { text: `◂ ${names.severe(layer)}`, x, y, colour: look.text };

@@ -37,7 +37,7 @@ export type MapLook = ReturnType<typeof import("./canvas.js").theme> & {
  */
 export type Names = {
   layers: readonly string[];
-  steps: readonly number[];
+  steps: readonly (readonly [string, string])[];
   severe: (layer: number) => string;
   worst: Uint8Array;
 };

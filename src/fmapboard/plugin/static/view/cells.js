@@ -5,7 +5,7 @@
  */
 
 import * as states from "../model/health_states.js";
-import { callName, counted, elided, inWordsOf, runText, short } from "../model/words.js";
+import { callName, counted, elided, inWordsOf, runText, short, labelOf } from "../model/words.js";
 import { prepare, textWidth, theme } from "../picture/canvas.js";
 import * as maps from "../picture/health_map.js";
 import { corner, hit } from "../picture/layouts.js";
@@ -235,7 +235,9 @@ export function HealthMap({ app, health, width, height }) {
   const paint = (/** @type {HTMLCanvasElement} */ canvas) => {
     const where = { top: 0, width, height: top + high + 2, ratio };
     const context = prepare(canvas, width, where.height);
-    maps.paintMap(context, layout, binned, { layers: names, steps, worst, severe }, where, look);
+    const labels = steps.map((step) => labelOf(health.step_words, step));
+    const texts = { layers: names, steps: labels, worst, severe };
+    maps.paintMap(context, layout, binned, texts, where, look);
   };
   const under = (/** @type {MouseEvent} */ event) => {
     const box = /** @type {HTMLElement} */ (holder.current).getBoundingClientRect();
