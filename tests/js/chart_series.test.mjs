@@ -9,6 +9,7 @@ import {
   heat,
   shareOf,
   tagsOf,
+  valueLabel,
 } from "../../src/fmapboard/plugin/static/chart/plot.js";
 import { drawZeros } from "../../src/fmapboard/plugin/static/chart/plot.js";
 
@@ -142,4 +143,14 @@ test("zeros are marked below the lower edge of a logarithmic axis, at their step
   const plot = { context, x: (/** @type {number} */ step) => 10 * step, height: 96 };
   drawZeros(plot, [1, 2, 3, 4], [0, 0.5, NaN, 0], "red");
   assert.deepEqual(tips, [10, 40]);
+});
+
+test("the value of an axis has no more width than there is left of it", () => {
+  /** @type {unknown[][]} */
+  const written = [];
+  const fillText = (/** @type {unknown[]} */ ...of) => written.push(of);
+  valueLabel(/** @type {any} */ ({ fillText }), -10000, 20);
+  const [[text, right, , width]] = written;
+  assert.equal(text, "−10000");
+  assert.ok(Number(width) < Number(right)); // and starts within the canvas
 });

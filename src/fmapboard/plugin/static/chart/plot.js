@@ -51,7 +51,7 @@ export function frame(canvas, width, height, steps, values, log = false, words =
     context.lineTo(width - RIGHT, line);
     context.stroke();
     context.fillStyle = look.muted;
-    context.fillText(short(value, 2), LEFT - 5, line);
+    valueLabel(context, value, line);
   }
   context.textBaseline = "alphabetic";
   context.fillStyle = look.muted;
@@ -66,6 +66,14 @@ export function frame(canvas, width, height, steps, values, log = false, words =
   context.textAlign = "right";
   if (to > from) context.fillText(endText(to), width - RIGHT, height - 4);
   return { context, width, height, x, y };
+}
+
+/**
+ * A value left of the axis, squeezed if it is wider than the space there.
+ * @param {CanvasRenderingContext2D} context @param {number} value @param {number} y CSS px
+ */
+export function valueLabel(context, value, y) {
+  context.fillText(short(value, 2), LEFT - 5, y, LEFT - 6);
 }
 
 /**
