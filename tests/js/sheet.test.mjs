@@ -17,12 +17,16 @@ import {
   sheetLayout,
   thinned,
 } from "../../src/fmapboard/plugin/static/picture/layouts.js";
-import { FRAMES, markTile, regionsOf } from "../../src/fmapboard/plugin/static/picture/painter.js";
+import {
+  FRAMES,
+  markTile,
+  outlineStates,
+  regionsOf,
+} from "../../src/fmapboard/plugin/static/picture/painter.js";
 import { isNan } from "../../src/fmapboard/plugin/static/picture/pixels.js";
 import {
   markOf,
   onlyValue,
-  outlineStates,
   pixelMarksOf,
   rangeText,
   rowRanges,

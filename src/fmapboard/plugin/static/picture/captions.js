@@ -159,19 +159,22 @@ export const commonFaults = once((/** @type {MapsScene} */ scene) =>
 
 /**
  * Names of the marks in the pictures of a scene, as in `LEGEND`, or "large", and how many pictures
- * have each.
+ * of each column have them.
  */
 export const marksIn = once((/** @type {MapsScene} */ scene) => {
-  /** @type {Map<string, number>} */
+  /** @type {Map<string, number[]>} */
   const found = new Map();
-  for (const { maps, question, side } of scene.columns) {
+  for (const [column, { maps, question, side }] of scene.columns.entries()) {
     if (!maps || !question || !side) continue;
     for (const channel of scene.order) {
       const { nan, positive, negative, kind, constant, dead } = flags(maps, question.role, channel);
       const large = kind === "large";
       const faults = { NaN: nan, "+Inf": positive, "−Inf": negative, large, dead, constant };
       for (const [name, isSo] of Object.entries(faults)) {
-        if (isSo) found.set(name, (found.get(name) ?? 0) + 1);
+        if (!isSo) continue;
+        const counts = found.get(name) ?? scene.columns.map(() => 0);
+        counts[column] += 1;
+        found.set(name, counts);
       }
     }
   }

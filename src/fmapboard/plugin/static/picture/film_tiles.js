@@ -18,6 +18,7 @@ import {
   cellLines,
   label,
   markTile,
+  outlineStates,
   paint,
   regionsOf,
   wrapped,
@@ -33,7 +34,7 @@ import {
 } from "./pixels.js";
 
 /** @import {Side, Strip} from "../model/model.js" */
-/** @import {Kernels} from "../server/server.js" */
+/** @import {FaultName, Kernels} from "../server/server.js" */
 /** @import {Box, FilmLayout, Fixed, Look, Tile, Where} from "./picture.js" */
 
 /** Narrower than this, a step is named by its number alone, CSS px. */
@@ -242,12 +243,21 @@ export function paintFilm(context, film, of, where, look) {
     const [band, row] = [Math.floor(line / of.perBand), line % of.perBand];
     return { i: band * of.columns + column, row };
   };
+  /** @type {Map<number, FaultName|null>} */
+  const states = new Map();
+  const stateAt = (/** @type {number} */ line, /** @type {number} */ column) => {
+    const cell = line * of.columns + column;
+    if (!states.has(cell)) {
+      const { i, row } = placeOf(cell);
+      const fault = i < of.steps ? faultOfFrame(film, i, film.order[row]) : null;
+      states.set(cell, fault?.kind ?? null);
+    }
+    return states.get(cell) ?? null;
+  };
+  const outlined = outlineStates(stateAt, of.columns);
   const regions = regionsOf({
     ...{ cells: of.tileHeight ? cells : [], columns: of.columns, count: of.count },
-    stateOf(cell) {
-      const { i, row } = placeOf(cell);
-      return i < of.steps ? (faultOfFrame(film, i, film.order[row])?.kind ?? null) : null;
-    },
+    stateOf: (cell) => outlined(Math.floor(cell / of.columns), cell % of.columns),
     boxOf(cell) {
       const { i, row } = placeOf(cell);
       const [left, top] = [leftOf(i) - GAP / 2, bandTop(i) + rowTop(row) - GAP / 2];

@@ -277,6 +277,28 @@ function fillCorner(context, left, top, side, colour) {
   context.fill();
 }
 
+const SEVERITY = Object.keys(FRAMES); // ascending
+
+/**
+ * The states of outlines: each row has one per uninterrupted sequence of faulty cells, in the most
+ * severe state of them. @param {(row: number, column: number) => FaultName|null} stateOf
+ * @param {number} columns @returns {(row: number, column: number) => FaultName|null}
+ */
+export function outlineStates(stateOf, columns) {
+  return (row, column) => {
+    let worst = stateOf(row, column);
+    if (!worst) return null;
+    for (const step of [-1, 1]) {
+      for (let at = column + step; at >= 0 && at < columns; at += step) {
+        const state = stateOf(row, at);
+        if (!state) break;
+        if (SEVERITY.indexOf(state) > SEVERITY.indexOf(worst)) worst = state;
+      }
+    }
+    return worst;
+  };
+}
+
 /**
  * The sides of cells that no cell in the same state touches.
  * @param {{cells: readonly number[], columns: number, count: number,
@@ -334,6 +356,12 @@ function drawRegion(context, { state, sides }, { width, height }) {
   }
   context.stroke();
   context.lineCap = "butt";
-  const [first] = [...sides].sort((a, b) => a[1] - b[1] || a[0] - b[0]);
-  if (corner) fillCorner(context, first[0], first[1], corner, colour);
+  if (!corner) return;
+  const starts = new Set(
+    sides.filter(([a, , b]) => a === b).map(([left, top]) => `${left},${top}`),
+  );
+  for (const [left, top, , bottom] of sides) {
+    const isCorner = top === bottom && starts.has(`${left},${top}`);
+    if (isCorner) fillCorner(context, left, top, corner, colour);
+  }
 }

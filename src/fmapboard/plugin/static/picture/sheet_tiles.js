@@ -6,7 +6,7 @@ import { short } from "../model/words.js";
 import { once } from "../server/cache.js";
 import { MARK, MARK_TABLE, VALUES, badMark, packed, rgbOf, stored } from "../server/palettes.js";
 import { SHEET_GAP, corner } from "./layouts.js";
-import { FRAMES, markTile, paint, regionsOf } from "./painter.js";
+import { markTile, outlineStates, paint, regionsOf } from "./painter.js";
 import { curvePixels, isCurve, tileCanvas, wholeMark } from "./pixels.js";
 
 /** @import {FaultName, SheetPage} from "../server/server.js" */
@@ -92,28 +92,6 @@ export function rowRanges({ rows, steps, lo, hi }, stateOf) {
     const of = (usual.length ? usual : all).map((column) => row * steps + column);
     return { lo: Math.min(...of.map((i) => lo[i])), hi: Math.max(...of.map((i) => hi[i])) };
   });
-}
-
-const SEVERITY = Object.keys(FRAMES); // ascending
-
-/**
- * The states of outlines: each row has one per uninterrupted sequence of faulty cells, in the most
- * severe state of them. @param {(row: number, column: number) => FaultName|null} stateOf
- * @param {number} columns @returns {(row: number, column: number) => FaultName|null}
- */
-export function outlineStates(stateOf, columns) {
-  return (row, column) => {
-    let worst = stateOf(row, column);
-    if (!worst) return null;
-    for (const step of [-1, 1]) {
-      for (let at = column + step; at >= 0 && at < columns; at += step) {
-        const state = stateOf(row, at);
-        if (!state) break;
-        if (SEVERITY.indexOf(state) > SEVERITY.indexOf(worst)) worst = state;
-      }
-    }
-    return worst;
-  };
 }
 
 /** @type {ReadonlySet<string>} */

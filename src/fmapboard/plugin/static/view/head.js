@@ -256,13 +256,17 @@ function marksOfKernels(scene) {
 }
 
 /**
- * How many pictures have a mark, if more than half do: then it is not written on each of them.
- * @param {MapsScene} scene @param {number} count
+ * How many pictures of a column have a mark, if more than half do: then it is not written on each.
+ * @param {MapsScene} scene @param {readonly number[]} counts of each column
  */
-function shareText({ maps, order, columns }, count) {
-  if (columns.length > 1 || 2 * count <= order.length || order.length === 1) return "";
-  const share = count === order.length ? "all" : `${count} of`;
-  return ` · ${share} ${counted(order.length, tileText(maps.header))}`;
+function shareText({ maps, order, columns }, counts) {
+  const shares = counts.map((count, i) => {
+    if (2 * count <= order.length || order.length === 1) return "";
+    const share = count === order.length ? "all" : `${count} of`;
+    const whose = columns.length > 1 ? ` of ${LETTERS[i]}` : "";
+    return ` · ${share} ${counted(order.length, tileText(maps.header))}${whose}`;
+  });
+  return shares.join("");
 }
 
 /**
@@ -287,7 +291,7 @@ export function Legend({ model, hovered }) {
             <li key=${name} ...${explanation(term)}>
               <i class=${kind} style=${style} />
               <span>${name === "dead" ? dead : name}${
-                maps && counts && shareText(maps, counts.get(name) ?? 0)
+                maps && counts && shareText(maps, counts.get(name) ?? [])
               }</span>
             </li>
           `,
