@@ -69,7 +69,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=HERE / "tab_moves.webp")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        first, *others = take(logged_runs(options.logdir or Path(folder)))
+        logdir = logged_runs(options.logdir or Path(folder), ["tab_overview", "tab_demo"])
+        first, *others = take(logdir)
     durations = [scene.shown_ms for scene in scenes()]
     settings = {"save_all": True, "loop": 0, "quality": 82, "method": 6}
     first.save(options.out, append_images=others, duration=durations, **settings)
