@@ -87,4 +87,5 @@ def test_the_python_blocks_of_a_page_run_and_print_what_it_says(
 def test_the_quick_start_is_install_then_a_script_then_the_command_that_shows_its_run() -> None:
     text = (DOCS / "get_started.md").read_text()
     (block,) = python_blocks(DOCS / "get_started.md")
-    assert text.index("pip install fmapboard\n") < text.index(block) < text.index("fmapboard serve runs\n")
+    install, serve = text.index("pip install fmapboard\n"), text.index("fmapboard serve runs\n")
+    assert install < text.index(block) < serve
