@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import tarfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,9 +31,9 @@ def print_docs(place: str | None) -> None:
     """
     pages = _pages()
     if place is None:
-        for name, path in pages.items():
+        for name, text in pages.items():
             if not name.startswith(_PARTS):
-                title = _text(path).splitlines()[0].lstrip("# ")
+                title = text.splitlines()[0].lstrip("# ")
                 print(f"{name:26}{title}")
         return
     name, _, anchor = place.partition("#")
@@ -40,20 +41,14 @@ def print_docs(place: str | None) -> None:
     if name not in pages:
         advice = closest(name, pages) or "; fmapboard docs lists them"
         raise ConfigurationError(f"no page {name!r}{advice}")
-    shown = _text(pages[name])
+    shown = pages[name]
     if anchor:
-        parts = [_text(path) for part, path in pages.items() if part.startswith(f"{name}/")]
+        parts = [text for part, text in pages.items() if part.startswith(f"{name}/")]
         shown = section("\n".join([shown, *parts]), anchor)
     if sys.stdout.isatty():
         console().print(Markdown(shown, hyperlinks=False))
     else:
         print(shown)
-
-
-def _text(page: Path) -> str:
-    """A page without what stands in front of it for programs (`agents` is a skill file too)."""
-    text = page.read_text(encoding="utf-8")
-    return _FRONT_MATTER.sub("", text)
 
 
 class _Heading(NamedTuple):
@@ -104,16 +99,32 @@ def section(page: str, anchor: str) -> str:
     return "\n".join(lines[first.line : end])
 
 
-def _pages() -> dict[str, Path]:
-    """Name -> page: inside an installed package, in ``docs`` in a checkout."""
+def _pages() -> dict[str, str]:
+    """Name -> text of each page, without what stands in front of it for programs.
+
+    The pages are in an archive of an installed package, and in ``docs`` in a checkout.
+    """
     package = Path(__file__).parents[2]
-    folder = package / "_docs"
-    if not folder.is_dir():
+    archive = package / "_docs.tar.xz"
+    if archive.is_file():
+        found = _packed(archive)
+        skill = package / "_skills" / "fmapboard" / "SKILL.md"
+        found["agents.md"] = skill.read_text(encoding="utf-8")
+    else:
         folder = package.parents[1] / "docs"
-    paths = {path.relative_to(folder): path for path in folder.rglob("*.md")}
-    pages = {place.with_suffix("").as_posix(): path for place, path in paths.items()}
-    pages.pop("README", None)
-    skill = package / "_skills" / "fmapboard" / "SKILL.md"
-    if skill.is_file():  # a wheel has this page there only
-        pages["agents"] = skill
+        paths = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*.md")}
+        found = {name: path.read_text(encoding="utf-8") for name, path in paths.items()}
+        found.pop("README.md", None)
+    pages = {name.removesuffix(".md"): _FRONT_MATTER.sub("", found[name]) for name in found}
     return dict(sorted(pages.items()))
+
+
+def _packed(archive: Path) -> dict[str, str]:
+    """File name -> text of each page of an archive, which ``hatch_build.py`` makes."""
+    found = {}
+    with tarfile.open(archive, "r:xz") as packed:
+        for entry in packed:
+            page = packed.extractfile(entry)
+            if page is not None:
+                found[entry.name] = page.read().decode("utf-8")
+    return found
