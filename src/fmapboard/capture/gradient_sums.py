@@ -142,8 +142,10 @@ class _Followed:
             return False
         return tensor.grad_fn in nodes
 
-    def arrives(self, gradient: Tensor) -> None:
-        """The hook of the tensor."""
+    def arrives(self, gradient: Tensor | None) -> None:
+        """The hook of the tensor; a compiled graph calls it with None for an output without use."""
+        if gradient is None:
+            return
         owner = self._owner
         if self.begins is not None:
             self.begins()

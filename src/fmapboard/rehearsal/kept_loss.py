@@ -19,6 +19,7 @@ from torch.nn import functional
 
 from fmapboard.errors import FmapboardError
 from fmapboard.formats.training_facts import LossKind
+from fmapboard.gradients.loss import LEAST_ROWS
 from fmapboard.gradients.output_facts import OutputReader, ReadLoss
 from fmapboard.gradients.outputs import PendingOutput, is_followed
 from fmapboard.gradients.regression import SquaredError, squared_error
@@ -348,6 +349,9 @@ def _loss_of(batch: KeptBatch, reader: OutputReader) -> KeptLoss | str:
 def _squared(batch: KeptBatch, outputs: list[PendingOutput]) -> SquaredErrorOf | str:
     """The squared error of a batch, from the loss that the user gave; or why it is not known."""
     unknown = "the loss could not be read from the gradient of what the network returned"
+    rows = len(outputs[0].values)
+    if outputs[0].values.dim() == 2 and rows < LEAST_ROWS:
+        unknown += f", as {LEAST_ROWS} rows are needed for that and it has {rows}"
     if batch.given is None:
         return f"{unknown}; board.loss(loss) in the step makes a squared error known"
     output = outputs[0]

@@ -135,6 +135,35 @@ FULL = {
 }
 
 
+class TwoOutputs(nn.Module):
+    """Returns an output that the loss does not use, from the same compiled graph."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+        self.head = nn.Linear(4, 2)
+
+    def forward(self, x: Tensor) -> dict[str, Tensor]:
+        x = self.conv(x).tanh()
+        return {"logits": self.head(x.mean((2, 3))), "maps": x}
+
+
+def test_an_output_of_a_compiled_graph_that_no_loss_uses_is_no_error(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    model = torch.compile(TwoOutputs(), backend="aot_eager")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    writer = MemoryWriter()
+    with fmapboard.watch(model, writer=writer, optimizer=optimizer, every=1):
+        for _ in range(2):
+            model(torch.rand(16, 3, 12, 12))["logits"].square().mean().backward()
+            optimizer.step()
+    assert "it is not logged" not in caplog.text
+    assert [step.step for step in writer.steps] == [0, 1]
+
+
 @pytest.mark.sweep
 @pytest.mark.parametrize("options", FULL.values(), ids=FULL)
 @pytest.mark.parametrize(

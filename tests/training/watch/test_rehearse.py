@@ -52,6 +52,15 @@ def test_what_is_missing_is_said(caplog: pytest.LogCaptureFixture) -> None:
     assert "board.loss(loss) in the step makes a squared error known" in caplog.text
 
 
+def test_too_few_rows_are_said(caplog: pytest.LogCaptureFixture) -> None:
+    model = Stateless()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with fmapboard.watch(model, writer=MemoryWriter(), optimizer=optimizer, rehearse=True):
+        functional.cross_entropy(model(PIXELS[:6]), LABELS[:6]).backward()
+        optimizer.step()
+    assert "as 8 rows are needed for that and it has 6" in caplog.text
+
+
 def test_a_batch_and_a_loss_can_be_given_to_the_logger() -> None:
     model = nn.Sequential(nn.Flatten(), nn.Linear(192, 3), nn.Softmax(dim=0))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
