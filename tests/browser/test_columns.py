@@ -46,7 +46,8 @@ def test_each_column_says_its_run_step_and_sample(runs: str, visit: Callable[...
     person = open_columns(visit, runs, **RERUN)
     assert headings(person) == [HEADING, f"B {AGAIN} · step 10 · sample 0"]
     assert places(person) == ["step 20 · sample 0", "step 10 · sample 0 · pinned"]
-    assert notes(person) == ["Both columns are on one scale."]
+    (said,) = notes(person)
+    assert said.startswith("Both are on A's scale: −")
     seen = inputs(person)
     assert (len(seen), len(set(seen))) == (2, 1)  # they saw the same image
     names = person.see(NAMES).evaluate_all("(all) => all.map((name) => name.title)")

@@ -1,4 +1,4 @@
-"""A run whose values exploded beside a healthy one: what the shared scale hides is said."""
+"""A run whose values exploded beside a healthy one is shown on a scale of its own."""
 
 from __future__ import annotations
 
@@ -22,33 +22,36 @@ def runs(serve: Callable[[Path], str], tmp_path_factory: pytest.TempPathFactory)
     return serve(root)
 
 
-def test_a_column_that_the_shared_scale_hides_gets_its_own_by_a_button(
+def test_a_column_that_cannot_be_read_on_the_scale_of_a_gets_its_own_which_a_button_changes(
     runs: str, visit: Callable[..., Person]
 ) -> None:
     person = visit(runs, width=1366, run="healthy", compare="exploded@0", rank=1, channel=0)
     person.see(".sides[data-inputs=same]").wait_for()
     person.see(".ranks button").wait_for()
     (said,) = notes(person)
-    assert said.startswith("Both columns are on one scale, on which A looks flat: values from −")
+    assert said.startswith(
+        "Each is on its own scale, because most channels of B cannot be read on A's: −"
+    )
     ranked = person.see(".ranks").inner_text().splitlines()
     assert ranked[0].startswith("By how many times larger one column's values are")
     assert "B 3000 × A" in ranked
     bars = person.see(".legend .bar:visible .ramp-title")
-    assert bars.all_text_contents() == ["channel 0, both maps"]
-    hidden = person.canvas(ENLARGED)
-    person.see(".own-scale").click()
-    person.settle()
-    assert person.canvas(ENLARGED) != hidden
     assert bars.all_text_contents() == ["A: channel 0", "B: channel 0"]
-    assert notes(person) == [
-        "Each column has a scale of its own: equal colours are not equal values."
-    ]
-    assert "p.feature_maps.own_scale=1" in person.page.url
+    assert "own_scale" not in person.page.url
+    readable = person.canvas(ENLARGED)
     ends = person.see("figure:visible .bar:visible .ramp-scale").all_inner_texts()
     assert len(set(ends)) == 2
     texts = saved_texts(person)
-    assert any(text.startswith("Each column has a scale of its own") for text in texts)
+    assert any(text.startswith("Each is on its own scale, because most") for text in texts)
     assert any(text.startswith("each channel between its own extremes") for text in texts)
+
     person.see(".own-scale").click()
     person.settle()
-    assert person.canvas(ENLARGED) == hidden
+    assert bars.all_text_contents() == ["channel 0, A's map"]
+    (said,) = notes(person)
+    assert said.startswith("Both are on A's scale: −")
+    assert "p.feature_maps.own_scale=0" in person.page.url
+    person.see(".own-scale").click()
+    person.settle()
+    assert person.canvas(ENLARGED) == readable
+    assert "p.feature_maps.own_scale=1" in person.page.url

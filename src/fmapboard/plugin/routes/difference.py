@@ -21,10 +21,15 @@ from fmapboard.runs.provider import IMAGES, Point, Provider
 
 Inputs = Literal["same", "different", "unknown"]
 Group = Literal["nonfinite", "size", "maps", "statistics", "none"]
+Scale = Literal["first", "own"]
 _MOST = 64
 """Layers per request."""
 _MANIFOLD = 10.0
 """From this ratio of magnitudes on, the measure says no more than that they are not alike."""
+_CLIPPED = 0.5
+"""A map is mostly clipped by a scale that covers less than this part of its range."""
+_FLAT = 0.04
+"""A map with less than this part of a scale has at most 10 of its 256 colours, and looks flat."""
 
 
 class _Side(NamedTuple):
@@ -83,6 +88,8 @@ class LayerDifference:
         group: of layers that can be ranked by one number: by ``nonfinite`` where that is above 0,
             by ``ratio`` (``size``) where one side is far larger than the other, else by the
             ``value`` of the measure; ``none`` without one.
+        scale: on which the other side's maps are drawn: ``first`` if they are readable in most
+            channels on the scale of the first side, else ``own``; None if a layer cannot be read.
     """
 
     key: str
@@ -97,6 +104,7 @@ class LayerDifference:
     ratio: MaybeNonfinite | None
     nonfinite: float | None
     group: Group
+    scale: Scale | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,12 +236,15 @@ def _compared(maps: _Maps, pair: _Pair) -> LayerDifference:
         ratio=None,
         nonfinite=None,
         group="none",
+        scale=None,
     )
     if isinstance(layer, str):
         return replace(result, why=layer)
     if isinstance(other, str):
         return replace(result, why=other)
-    result = replace(result, step=layer.point.step, other_step=other.point.step)
+    result = replace(
+        result, step=layer.point.step, other_step=other.point.step, scale=_scale(layer, other)
+    )
     first_maps = maps.get((layer.side, layer.point))
     second_maps = maps.get((other.side, other.point))
     measured = _of_maps(first_maps, second_maps)
@@ -259,6 +270,28 @@ def _with_measure(
     elif ratio is not None and not 1 / _MANIFOLD < ratio < _MANIFOLD:
         group = "size"
     return replace(result, measure=measure, group=group, **measured._asdict())
+
+
+def _scale(layer: _Layer, other: _Layer) -> Scale | None:
+    """Whether the other layer's maps are readable on the scale of the first one."""
+    ends = []
+    for drawn in (layer, other):
+        for end in ("lo", "hi"):
+            values = drawn.record.arrays.get(f"{drawn.side.role}.{end}")
+            if values is None or drawn.side.sample >= len(values):
+                return None
+            ends.append(values[drawn.side.sample])
+    channels = min(len(values) for values in ends)
+    lo, hi, other_lo, other_hi = np.array([values[:channels] for values in ends], np.float64)
+    with np.errstate(invalid="ignore"):
+        width = hi - lo
+        other_width = other_hi - other_lo
+        covered = np.minimum(hi, other_hi) - np.maximum(lo, other_lo)
+    # A constant map has nothing to read, and one without a finite value has no range.
+    is_judged = np.isfinite(other_width) & (other_width > 0)
+    is_readable = (covered >= _CLIPPED * other_width) & (covered >= _FLAT * width) & (width > 0)
+    readable = is_readable[is_judged]  # [judged channels]
+    return "own" if readable.size and 2 * readable.sum() < readable.size else "first"
 
 
 def _compared_inputs(provider: Provider, image: _InputImage, other: _InputImage) -> Inputs:

@@ -95,6 +95,36 @@ def test_the_answer_says_by_which_number_a_layer_is_ranked(
     assert (found.group, found.measure, _pair().group) == (group, "maps", "none")
 
 
+@pytest.mark.parametrize(
+    ("gain", "shift", "scale"),
+    [
+        pytest.param(1.5, 0.0, "first", id="somewhat larger"),
+        pytest.param(0.5, 0.0, "first", id="smaller"),
+        pytest.param(3.0, 0.0, "own", id="mostly clipped"),
+        pytest.param(0.01, 0.0, "own", id="flat"),
+        pytest.param(1.0, 1e4, "own", id="elsewhere"),
+    ],
+)
+def test_maps_that_cannot_be_read_on_the_scale_of_the_first_side_get_their_own(
+    tmp_path: Path, gain: float, shift: float, scale: str
+) -> None:
+    for run in ("a", "b"):
+        model = two_layers()
+        with torch.no_grad():
+            first: Any = model[0]
+            first.bias.zero_()
+            if run == "b":
+                first.weight *= gain
+                first.bias += shift
+        with fmapboard.watch(model, tmp_path / run, every=1) as board, board.step(0):
+            model(torch.linspace(-1, 1, 64).reshape(1, 1, 8, 8))
+    tab = open_tab(tmp_path)
+    sides = {"run": "a", "step": 0, "other_run": "b", "other_step": 0}
+    assert compare(tab, "fmapboard/0", "fmapboard/0", **sides)["scale"] == scale
+    same = {"run": "a", "step": 0, "other_run": "a", "other_step": 0}
+    assert compare(tab, "fmapboard/0", "fmapboard/0", **same)["scale"] == "first"
+
+
 def _pair() -> LayerDifference:
     nothing = dict.fromkeys([field.name for field in fields(LayerDifference)])
     return LayerDifference(**{**nothing, "group": "none"})  # type: ignore[arg-type]

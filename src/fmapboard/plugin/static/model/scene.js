@@ -6,7 +6,7 @@ import { mainSide, origin, placed } from "./compare.js";
 import { KINDS } from "./health_states.js";
 import { areAlike, cellsOf, kernelMeaning } from "./kernel_cells.js";
 import { LETTERS, comparesKernels } from "./state.js";
-import { columnRanges, difference, ranges as rangesOf, sceneRanges } from "./value_scale.js";
+import { columnRanges, difference, ranges as rangesOf } from "./value_scale.js";
 import { deadWord, runText } from "./words.js";
 import { pictureOf, sampleAt, sideOf } from "../server/decode.js";
 import { decodedKernels, outputChannels } from "../server/kernels.js";
@@ -104,9 +104,10 @@ export const BLANK = {
   why: "", // nothing, or not all, can be drawn, in words
   a: /** @type {Side|null} */ (null), // the maps of the main column
   columns: /** @type {SceneColumn[]} */ ([]), // the main one first; empty unless maps are drawn
-  ranges: NO_RANGES, // of all columns
+  ranges: NO_RANGES, // of the main column
   columnRanges: /** @type {Ranges[]} */ ([]), // of each column: `ranges`, or its own
   ownScale: false, // each of several columns has a scale of its own
+  isScaleAsked: false, // by the user, not by the server
   differenceRanges: NO_RANGES, // of all differences
   channels: 0,
   order: /** @type {number[]} */ ([]), // channels, or planes of kernels, as they are drawn
@@ -115,10 +116,10 @@ export const BLANK = {
 };
 
 /**
- * @param {{state: State, question: Question, maps: Maps, others: ColumnSource[], history:
- * History|null, sortMaps: Maps|null}} from @returns {Scene}
+ * @param {{state: State, question: Question, maps: Maps, others: ColumnSource[], ownScale?:
+ * boolean, history: History|null, sortMaps: Maps|null}} from @returns {Scene}
  */
-export function buildScene({ state, question, maps, others, history, sortMaps }) {
+export function buildScene({ state, question, maps, others, ownScale = false, history, sortMaps }) {
   const picture = pictureOf(maps, question.role);
   const pictureOfMaps = picture?.role === "kernels" ? null : picture;
   // Maps of one pixel are always stored with one scale.
@@ -145,13 +146,13 @@ export function buildScene({ state, question, maps, others, history, sortMaps })
     (least, { side }) => (side ? Math.min(least, side.planes.channels) : least),
     a.planes.channels,
   );
-  const ranges = sceneRanges(state, columns, channels);
+  const ranges = columnRanges(state, columns, channels, ownScale);
   const sorted = sorting(state, sortMaps, question, history, channels);
   return {
-    ...{ ...scene, kind: "maps", picture: pictureOfMaps, a, columns, channels, ranges },
+    ...{ ...scene, kind: "maps", picture: pictureOfMaps, a, columns, channels },
     ...{ order: sorted.order, sorting: sorted, why: sorted.why },
-    columnRanges: columnRanges(state, columns, channels, ranges),
-    ownScale: state.own_scale && columns.length > 1,
+    ...{ ranges: ranges[0], columnRanges: ranges, ownScale },
+    isScaleAsked: state.own_scale !== null,
     differenceRanges: differenceRanges(state.scale, columns, channels),
     parts: parts(state.show, columns),
   };
@@ -293,6 +294,22 @@ export class Scenes {
   }
 
   /**
+   * Whether columns have scales of their own; null while the server's choice is loading.
+   * @param {State} state @param {Question|null} main @param {Question|null|undefined} other
+   */
+  ownScale(state, main, other) {
+    if (!main || !other || state.role === "kernels") return false;
+    if (state.own_scale !== null) return state.own_scale === 1;
+    const { run, step, sample, role, key } = main;
+    const { value, error } = this.source.json("difference", {
+      ...{ run, step, sample, role, key: [key] },
+      ...{ other_run: other.run, other_step: other.step, other_key: [other.key] },
+      ...{ other_sample: other.sample, other_role: other.role },
+    });
+    return value || error ? value?.layers[0]?.scale === "own" : null;
+  }
+
+  /**
    * The scene, or the last one while it loads.
    * @param {State} state @param {Layer|undefined} layer @param {History|null} history
    */
@@ -315,21 +332,24 @@ export class Scenes {
     const lost = error ?? entries.find((each) => each?.error)?.error ?? null;
     const more = { error, lost, columns };
     if (!question || error) return { ...more, scene: null, stale: false, drawn: [] };
-    if (!entry?.value || others.some(({ maps, why }) => !maps && !why)) {
+    const ownScale = this.ownScale(state, question, columns[0]?.question);
+    const maps = entry?.value;
+    if (!maps || others.some((each) => !each.maps && !each.why) || ownScale === null) {
       return { ...more, scene: this.scene, stale: true, drawn: this.columns };
     }
     this.columns = columns;
     const { scale, locked, own_scale, colours, sort, sort_step, show } = state;
     const sortMaps = sortEntry?.value ?? null;
     const key = JSON.stringify([
-      ...[question, scale, locked, own_scale, colours === "signed", sort, sort_step, show],
+      ...[question, scale, locked, own_scale, ownScale, colours === "signed"],
+      ...[sort, sort_step, show],
       others.map((each) => [each.question, each.why, Boolean(each.maps), each.history?.steps]),
       Boolean(history && (locked || sort === "change")) && history?.steps,
       Boolean(sortMaps),
     ]);
     if (key !== this.sceneKey) {
       this.sceneKey = key;
-      this.scene = buildScene({ state, question, maps: entry.value, others, history, sortMaps });
+      this.scene = buildScene({ state, question, maps, others, ownScale, history, sortMaps });
     }
     return { ...more, scene: this.scene, stale: false, drawn: columns };
   }

@@ -196,7 +196,7 @@ export const START = {
   depth: /** @type {number|null} */ (null),
   scale: /** @type {Scale} */ ("channel"),
   locked: false, // one scale for all steps
-  own_scale: false, // each column has a scale of its own
+  own_scale: /** @type {0|1|null} */ (null), // 1: each column's own, 0: A's, null: server's choice
   colours: /** @type {Palette} */ ("viridis"),
   gradient_colours: /** @type {Palette} */ ("signed"), // those of gradients (`palette_choice.js`)
   sort: /** @type {Sort} */ ("index"),
@@ -254,6 +254,7 @@ const NUMBERS = {
   step: STEP,
   sort_step: STEP,
   overlay: /^(\d{1,2}|100)$/,
+  own_scale: /^[01]$/,
 };
 
 const CHANNELS = /^\d{1,6}(,\d{1,6})*$/;

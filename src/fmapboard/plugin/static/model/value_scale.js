@@ -2,7 +2,7 @@
 /** Maps values to colours: ranges of channels, and tables from level to colour. */
 
 import { CODE } from "./health_states.js";
-import { short, stepText } from "./words.js";
+import { inWordsOf, short, stepText } from "./words.js";
 import { badMark } from "../server/palettes.js";
 
 /** @import {History, Ranges, Scale, SceneColumn, Side, State} from "./model.js" */
@@ -96,7 +96,7 @@ export function difference(a, b) {
   return { channels, height, width, values, marks, least, most, peak };
 }
 
-// The scale that the columns of a scene share, at their steps or locked over all kept ones.
+// The scale of a column, at its step or locked over all kept ones.
 
 /**
  * The extremes of a role's maps at each kept step, [drawn].
@@ -113,35 +113,27 @@ export function stepRanges(history, role) {
 }
 
 /**
- * The range of each channel over the maps of all columns; if it is locked, over all kept steps.
- * @param {Pick<State, "scale"|"colours">} state @param {SceneColumn[]} columns
+ * The range of each channel of a column; if it is locked, over all kept steps.
+ * @param {Pick<State, "scale"|"colours">} state @param {SceneColumn} column
  * @param {number} channels drawn @returns {Ranges}
  */
-export function sceneRanges({ scale, colours }, columns, channels) {
+export function rangesIn({ scale, colours }, { side, history, question }, channels) {
   const cut = (/** @type {ArrayLike<number>} */ ends) =>
     Array.prototype.slice.call(ends, 0, channels);
-  const sources = columns.flatMap(({ side, history, question }) =>
-    side ? [side, ...stepRanges(history, question?.role)] : [],
-  );
+  const sources = side ? [side, ...stepRanges(history, question?.role)] : [];
   const drawn = sources.map(({ lo, hi }) => ({ lo: cut(lo), hi: cut(hi) }));
   return ranges(channels, drawn, { scale, zeroCentred: colours === "signed" });
 }
 
 /**
- * Steps that a locked scale covers, to follow what it is of.
- * @param {SceneColumn[]} columns @param {boolean} locked
+ * Steps that a column's locked scale covers, to follow what it is of.
+ * @param {SceneColumn} column @param {boolean} locked
  */
-export function stepsText(columns, locked) {
+export function stepsText({ history, question }, locked) {
   if (!locked) return "";
-  const shown = columns.filter(({ side }) => side);
-  const kept = shown.map(({ history, question }) => stepRanges(history, question?.role).length);
-  const open = shown.filter((_, i) => !kept[i]).map(({ letter }) => letter);
-  if (open.length === shown.length) return ", only this step (the others are not known)";
-  const counts = kept.filter(Boolean);
-  const over =
-    `, over ${[...new Set(counts)].map(stepText).join(" and ")} logged ` +
-    `step${Math.max(...counts) > 1 ? "s" : ""}`;
-  return open.length ? `${over} (of ${open.join(", ")} only this one)` : over;
+  const { length } = stepRanges(history, question?.role);
+  if (!length) return ", only this step (the others are not known)";
+  return `, over ${stepText(length)} logged step${length > 1 ? "s" : ""}`;
 }
 
 /**
@@ -150,72 +142,42 @@ export function stepsText(columns, locked) {
  */
 export function drawnOf({ columns }, { locked, sample }) {
   const { length } = columns.filter(({ side }) => side);
-  const of = length < 2 ? `sample ${sample}` : "both maps";
-  return `${of}${stepsText(columns, locked)}`;
+  const of = length < 2 ? `sample ${sample}` : "A's map";
+  return `${of}${stepsText(columns[0], locked)}`;
 }
 
-// The scale of each column of a scene: shared or its own, and what a shared one hides.
-
-/**
- * A column that has less than this part of the scale has a few of its 256 colours, and looks flat.
- */
-const FLAT = 0.04;
+// The scale of each column of a scene: that of A or its own.
 
 /**
  * The range of each channel of each column.
- * @param {Pick<State, "scale"|"colours"|"own_scale">} state @param {SceneColumn[]} columns
- * @param {number} channels drawn @param {Ranges} shared
+ * @param {Pick<State, "scale"|"colours">} state @param {SceneColumn[]} columns
+ * @param {number} channels drawn @param {boolean} ownScale
  * @returns {Ranges[]}
  */
-export function columnRanges(state, columns, channels, shared) {
-  if (!state.own_scale) return columns.map(() => shared);
-  return columns.map((column) => sceneRanges(state, [column], channels));
+export function columnRanges(state, columns, channels, ownScale) {
+  return columns.map((_, i) => rangesIn(state, columns[ownScale ? i : 0], channels));
 }
 
 /**
- * What the scales hide.
- * @param {{columns: SceneColumn[], ranges: Ranges, channels: number, ownScale: boolean}} scene
+ * What the columns' colours mean, with the values of both.
+ * @param {{columns: SceneColumn[], channels: number, ownScale: boolean, isScaleAsked: boolean}} of
  */
-export function scaleNote({ columns, ranges, channels, ownScale }) {
+export function scaleNote({ columns, channels, ownScale, isScaleAsked }) {
   const shown = columns.filter(({ side }) => side);
   if (shown.length < 2) return "";
-  if (ownScale) return "Each column has a scale of its own: equal colours are not equal values.";
-  const flat = shown.filter((column) => share(column, ranges, channels) < FLAT);
-  const others = shown.filter((column) => !flat.includes(column));
-  if (!flat.length || !others.length) return "Both columns are on one scale.";
-  return (
-    `Both columns are on one scale, on which ${flat[0].letter} looks flat: values ` +
-    `${extent(flat[0], channels)}, but ${extent(others[0], channels)}.`
-  );
-}
-
-/** Codes of the states of a column's channels. @param {SceneColumn} column */
-const codesOf = ({ maps, question }) => maps?.arrays[`${question?.role}.code`]?.values;
-
-/**
- * Share of the range that a column has: the median over the finite channels.
- * @param {SceneColumn} column @param {Ranges} ranges @param {number} channels
- */
-function share(column, ranges, channels) {
-  const { lo = [], hi = [] } = column.side ?? {};
-  const codes = codesOf(column);
-  const parts = [];
-  for (let c = 0; c < channels; c += 1) {
-    const whole = ranges.hi[c] - ranges.lo[c];
-    if (codes?.[c] === CODE.NONFINITE || !(whole > 0)) continue;
-    if (Number.isFinite(hi[c] - lo[c])) parts.push((hi[c] - lo[c]) / whole);
-  }
-  parts.sort((a, b) => a - b);
-  return parts.length ? parts[Math.floor(parts.length / 2)] : 1;
+  const values = shown.map((column) => extent(column, channels)).join(", ");
+  if (!ownScale) return `Both are on A's scale: ${values}.`;
+  const why = isScaleAsked ? "" : inWordsOf(", because most channels of B cannot be read on A's");
+  return `Each is on its own scale${why}: ${values}.`;
 }
 
 /** The values of a column, in words. @param {SceneColumn} column @param {number} channels */
-function extent(column, channels) {
-  const { letter, side } = column;
+function extent({ letter, maps, question, side }, channels) {
   const of = (/** @type {ArrayLike<number>|undefined} */ ends) =>
     Array.prototype.slice.call(ends ?? [], 0, channels).filter(Number.isFinite);
   const [lo, hi] = [Math.min(...of(side?.lo)), Math.max(...of(side?.hi))];
-  const codes = codesOf(column)?.subarray(0, channels);
+  if (lo > hi) return `no finite value in ${letter}`;
+  const codes = maps?.arrays[`${question?.role}.code`]?.values.subarray(0, channels);
   const large = codes?.includes(CODE.LARGE) ? " (large)" : "";
-  return `from ${short(lo, 2)} to ${short(hi, 2)}${large} in ${letter}`;
+  return `${short(lo, 2)} to ${short(hi, 2)}${large} in ${letter}`;
 }

@@ -64,17 +64,14 @@ export function positionText(rows, block, y, x) {
 /**
  * Ends of the colour bar; NaN if no value is finite.
  * @param {MapsScene} scene @param {number} channel
- * @param {number} [i] the column; without it the scale is that of all columns
+ * @param {number} i the column
  * @returns {[number, number]}
  */
-export function drawnRange(scene, channel, i) {
-  const ranges = i === undefined ? scene.ranges : scene.columnRanges[i];
-  const columns = i === undefined ? scene.columns : [scene.columns[i]];
+export function drawnRange(scene, channel, i = 0) {
+  const ranges = scene.columnRanges[i];
+  const { maps, question } = scene.columns[i];
   const finite =
-    ranges.hi[channel] !== 0 ||
-    columns.some(
-      ({ maps, question }) => maps && question && anyFinite(maps, question.role, channel),
-    );
+    ranges.hi[channel] !== 0 || (maps && question && anyFinite(maps, question.role, channel));
   return finite ? [ranges.lo[channel], ranges.hi[channel]] : [NaN, NaN];
 }
 

@@ -478,6 +478,8 @@ export interface LayerDifference {
   nonfinite: number | null;
   /** of layers that can be ranked by one number: by `nonfinite` where that is above 0, by `ratio` (`size`) where one side is far larger than the other, else by the `value` of the measure; `none` without one. */
   group: "nonfinite" | "size" | "maps" | "statistics" | "none";
+  /** on which the other side's maps are drawn: `first` if they are readable in most channels on the scale of the first side, else `own`; null if a layer cannot be read. */
+  scale: "first" | "own" | null;
 }
 
 /** A scalar over the steps. */

@@ -7,7 +7,7 @@ import { inWordsOf, percent, runText, short, stepText } from "../model/words.js"
 import { runColour } from "../picture/canvas.js";
 import { number } from "../server/decode.js";
 import { html, useLayoutEffect, useMemo, useRef } from "../vendor/preact_htm.js";
-import { Button, Choice, Icon, usePopover } from "./controls.js";
+import { Button, Choice, Icon, Toggle, usePopover } from "./controls.js";
 import { Thumbnail } from "./head.js";
 import { RunName, RunPicker } from "./runs.js";
 
@@ -121,16 +121,19 @@ export function Sides({ app, model }) {
   const isAsked = state.compare !== null && state.role !== "kernels";
   if (!sides && !isAsked) return null;
   const shown = [0, 1].filter((i) => sides?.each[i] || (i > 0 && isAsked));
-  const own = () => app.update({ own_scale: !app.state.own_scale });
+  const isOwn = model.scene?.ownScale ?? false;
+  const own = () => app.update({ own_scale: isOwn ? 0 : 1 });
   const count = { "--columns": shown.length };
   return html`
     <div class="sides" data-inputs=${sides?.inputs ?? "loading"} style=${count}>
       ${shown.map((i) => html`<${Side} key=${i} ...${{ app, model, i }} place=${i} />`)}
       <div class="below-sides" style=${{ order: 2 }} hidden=${!sides?.notes.length}>
         <p class="differs all" role="status">${sides?.notes.join(" ")}</p>
-        <button type="button" class="own-scale" hidden=${!sides?.hasScaleNote} onClick=${own}>
-          ${state.own_scale ? "One scale for both columns" : "Own scale per column"}
-        </button>
+        ${
+          sides?.hasScaleNote &&
+          html`<${Toggle} class="toggle own-scale" text="Own scales" isOn=${isOwn} press=${own}
+            title="Each column between its own extremes, or both on A's scale" />`
+        }
       </div>
     </div>
   `;

@@ -220,13 +220,15 @@ function barsOf({ scene, state, sides }, hovered) {
   const whose = isEach ? `each ${unit}` : tileText(scene.maps.header, c);
   const own = scene.wholeLayer ? "whole layer" : whose;
   const hasMaps = !scene.parts[0].isDifference;
-  if (hasMaps && !scene.ownScale) {
-    const title = `${own}, ${drawnOf(scene, state)}`;
+  const hasEnds = hasMaps && scene.ownScale && !isEach; // a bar per column has other ends
+  if (hasMaps && !hasEnds) {
+    const of = scene.ownScale ? "A's or B's map" : drawnOf(scene, state);
+    const title = `${own}, ${of}`;
     bars.push({ range: drawnRange(scene, c), palette, title, ...ends });
   }
   scene.columns.forEach((column, i) => {
-    if (!hasMaps || !scene.ownScale || !column.side) return;
-    const title = `${LETTERS[i]}: ${own}${stepsText([column], state.locked)}`;
+    if (!hasEnds || !column.side) return;
+    const title = `${LETTERS[i]}: ${own}${stepsText(column, state.locked)}`;
     bars.push({ range: drawnRange(scene, c, i), palette, title, ...ends });
   });
   if (scene.parts.some(isDifference)) {

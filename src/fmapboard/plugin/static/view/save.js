@@ -144,10 +144,10 @@ export async function savePicture(model) {
 function mapBars(scene, { state, sides }) {
   const { lo, hi } = scene.ranges;
   const several = scene.columns.filter(({ side }) => side).length;
-  const between = several > 1 && !scene.ownScale ? "the extremes of both maps" : "its own extremes";
+  const between = several > 1 && !scene.ownScale ? "A's extremes" : "its own extremes";
   const isOne = scene.wholeLayer && !scene.ownScale;
   const range = isOne ? `${short(lo[0])} … ${short(hi[0])}` : `each channel between ${between}`;
-  const text = inWordsOf(range) + stepsText(scene.columns, state.locked);
+  const text = inWordsOf(range) + stepsText(scene.columns[0], state.locked);
   const bars = scene.parts.every(isDifference) ? [] : [{ palette: state.colours, text }];
   if (!scene.parts.some(isDifference)) return bars;
   const { lo: least, hi: most } = scene.differenceRanges;
