@@ -149,8 +149,7 @@ def test_the_likeliest_partner_is_the_default_and_swapped_when_it_becomes_the_ma
     person.see("select[aria-label='Compare with']").select_option("run")
     person.settle()
     assert "p.feature_maps.compare=late%40" in person.page.url  # the last with as many layers
-    person.see("select[aria-label=Run]").select_option("late")
-    person.settle()
+    person.choose_run("late")
     assert "p.feature_maps.compare=probed%40" in person.page.url
     assert [text.split(" · ")[0] for text in headings(person)] == ["A late", "B probed"]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from browser_visitor import Person
+from browser_visitor import RUN_MENU, Person
 from striped_training import HOSTILE, STEPS
 
 
@@ -64,29 +64,29 @@ def test_arrow_keys_change_the_step_after_a_run_was_chosen_with_the_mouse(
 ) -> None:
     person = visit(address, run="bad", layer="fmapboard/stem.0")
     person.drawn(STEPS[-1])
-    run = person.see("select[aria-label=Run]")
-    run.focus()
-    run.dispatch_event("pointerdown")
     if changed:
-        run.select_option("good")
-        person.settle()
+        person.choose_run("good")
+    else:
+        person.see(RUN_MENU).click()
+        person.see(RUN_MENU).click()
     person.page.keyboard.press("ArrowLeft")
     person.drawn(STEPS[-2])
     person.page.keyboard.press("Home")
     person.drawn(0)
-    assert run.input_value() == ("good" if changed else "bad")
+    assert person.chosen_run == ("good" if changed else "bad")
 
 
-def test_a_run_chosen_without_a_key_leaves_the_arrow_keys_to_the_steps(
+def test_a_colour_chosen_without_a_key_leaves_the_arrow_keys_to_the_steps(
     address: str, visit: Callable[..., Person]
 ) -> None:
     person = visit(address, run="bad", layer="fmapboard/stem.0")
     person.drawn(STEPS[-1])
-    person.see("select[aria-label=Run]").select_option("good")  # no event but "change"
+    person.menu("Display")
+    person.see("select[aria-label=Colours]").select_option("magma")  # no event but "change"
     person.settle()
     person.page.keyboard.press("Home")
     person.drawn(0)
-    assert person.see("select[aria-label=Run]").input_value() == "good"
+    assert person.see("select[aria-label=Colours]").input_value() == "magma"
 
 
 def test_the_readout_belongs_to_what_is_shown(address: str, visit: Callable[..., Person]) -> None:
@@ -219,7 +219,7 @@ def test_markup_in_names_is_text(address: str, visit: Callable[..., Person]) -> 
     person = visit(address, run=HOSTILE, layer=f"fmapboard/{HOSTILE}", compare="good@")
     person.settle()
     assert person.see(".head h1").text_content() == HOSTILE
-    assert person.see("select[aria-label=Run]").input_value() == HOSTILE
+    assert person.chosen_run == HOSTILE
     assert person.frame.evaluate("document.querySelectorAll('img').length") == 0
     assert person.page.evaluate("window.hacked") is None
 

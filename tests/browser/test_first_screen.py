@@ -132,7 +132,7 @@ def test_a_run_whose_loss_is_not_known_has_no_tick_and_says_what_was_looked_thro
     (moved,) = [line for line in listed if line.startswith("median update ")]
     assert re.search(r", largest .* \(\d\.(weight|bias), step \d+\)", moved)
     assert not person.see(".verdict .go").count()
-    assert not person.see(".run-rows").is_visible()
+    assert not person.see(".run-rows").count()
     assert person.see(SHEET).last.evaluate(MAGENTA) == 0
     assert person.see(".sheet-steps span").all_inner_texts() == [str(s) for s in HEALTHY_STEPS]
     assert not person.see(".overview-head .about").is_visible()
@@ -190,7 +190,7 @@ def test_states_come_first_where_four_columns_do_not_fit(
 
 def test_further_runs_have_a_row_each_faulty_ones_first(first: Callable[..., Person]) -> None:
     person = first(run="healthy")
-    person.see(".run-summary button").click()
+    assert not person.see(".run-summary button").is_visible()  # there is no more to show
     rows = person.see(".run-rows > li")
     rows.first.wait_for()
     assert [row.split("\n")[0] for row in rows.all_inner_texts()] == ["✕", "✕"]
@@ -251,7 +251,9 @@ def test_more_runs_than_eight_are_looked_through_and_those_not_known_to_learn_sh
     asked = person.frame.evaluate("performance.getEntriesByType('resource').map((e) => e.name)")
     assert len([name for name in asked if "/data/findings?" in name]) == 8  # those it may list
     assert len([name for name in asked if "/data/verdicts?" in name]) == 1
-    person.see(".run-summary button:text-is('Show them')").click()
+    person.wait("document.querySelectorAll('.run-rows button').length === 7")
+    assert together.inner_text().endswith("and 4 more")
+    person.see(".run-summary button:text-is('Show all')").click()
     person.wait("document.querySelectorAll('.run-rows button').length === 11")
     assert together.locator("button").count() == 10
     assert person.see(".verdict .of-run").inner_text() == "run0:"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from browser_visitor import PATIENCE_MS, Person
+from browser_visitor import PATIENCE_MS, RUN_MENU, Person
 from striped_training import STEPS, StripesNet, stripes, train
 from torch import nn
 
@@ -88,8 +88,8 @@ def test_while_live_is_off_a_reload_shows_new_runs_and_steps_and_keeps_the_place
         reload = person.see("button[aria-label='Look for new steps']")
 
         def is_new() -> bool:
-            runs = person.see("select[aria-label=Run] option").count()
-            return runs == 2 and "5 logged steps" in person.see(".kept").text_content()
+            runs = person.listed_runs()
+            return len(runs) == 2 and "5 logged steps" in person.see(".kept").text_content()
 
         for _ in range(60):
             reload.click()
@@ -115,7 +115,8 @@ def test_live_is_on_while_a_run_is_fresh_and_a_new_run_is_listed_by_itself(
     assert person.see(".kept").text_content() == "all 3 logged steps kept"
     assert person.see(".newest").text_content() == " · newest"
     train(tmp_path / "b", [0, 1])
-    person.wait("document.querySelectorAll('select[aria-label=Run] option').length === 2")
+    person.see(RUN_MENU).click()
+    person.wait("document.querySelectorAll('.picker-panel li').length === 2")
     person.frame.evaluate(LATER % 3_600_000)
     person.wait(f"{LIVE}.getAttribute('aria-pressed') === 'false'")
     # A run that starts later is still found, as the list of runs is asked for every 30 s.

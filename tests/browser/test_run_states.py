@@ -57,8 +57,8 @@ def test_a_row_of_the_list_has_the_state_of_its_run_and_says_it_to_screen_reader
     counts = "4 further runs: 1 faulty, 1 suspicious, 1 not learning, 1 not known"
     person.see(".run-summary span").filter(has_text=counts).wait_for()
     assert person.see(".run-summary .mark").inner_text() == "✕"  # of the worst
-    assert not person.see(".run-rows").is_visible()  # nothing is before the pictures
-    person.see(".run-summary button:text-is('Show them')").click()
+    person.wait("document.querySelectorAll('.run-rows .mark').length === 3")  # the first rows
+    person.see(".run-summary button:text-is('Show all')").click()
     person.wait("document.querySelectorAll('.run-rows .mark').length === 4")
     marks = person.see(".run-rows .mark")
     assert marks.all_inner_texts() == ["✕", "!", "—", "?"]
@@ -67,8 +67,11 @@ def test_a_row_of_the_list_has_the_state_of_its_run_and_says_it_to_screen_reader
     ]  # fmt: skip
     assert [marks.nth(i).get_attribute("role") for i in range(4)] == ["img"] * 4
     assert person.see(".run-rows .of-run").all_inner_texts() == list(STATES)[:4]
-    person.see(".run-summary button:text-is('Hide them')").click()
-    person.see(".run-rows").wait_for(state="hidden")
+    rows = person.see(".run-rows .sentence")
+    cut = "(all) => all.filter((e) => e.scrollWidth > e.clientWidth + 1).length"
+    assert rows.evaluate_all(cut) == 0
+    person.see(".run-summary button:text-is('Show fewer')").click()
+    person.wait("document.querySelectorAll('.run-rows .mark').length === 3")
 
 
 def test_the_list_of_runs_to_choose_from_has_their_states(
@@ -76,8 +79,7 @@ def test_the_list_of_runs_to_choose_from_has_their_states(
 ) -> None:
     person = visit(runs, view=None, run="learns")
     person.see(".run-summary span").filter(has_text="4 further runs").wait_for()
-    listed = person.see("select[aria-label=Run] option").all_text_contents()
-    assert sorted(listed) == [
+    assert sorted(person.listed_runs()) == [
         "does not learn · — does not learn", "fault · ✕ fault", "learns · ✓ learns",
         "not known · ? not known", "suspicion · ! suspicion",
     ]  # fmt: skip
@@ -89,7 +91,7 @@ def test_each_sign_can_be_read_on_its_colour_and_each_state_has_its_own(
 ) -> None:
     person = visit(runs, anew=True, view=None, run="learns")
     person.choose_theme(theme)
-    person.see(".run-summary button:text-is('Show them')").click()
+    person.see(".run-summary button:text-is('Show all')").click()
     person.wait("document.querySelectorAll('.run-rows .mark').length === 4")
     marks = person.see(".verdict .mark, .run-rows .mark").all()
     contrasts = [mark.evaluate(_CONTRAST) for mark in marks]
@@ -129,7 +131,6 @@ def test_runs_that_learn_share_a_row_with_a_tick_and_no_other_run_stands_in_it(
         runs, routes={"**/data/findings?*": learning_twice}, view=None, run="does not learn"
     )
     person.see(".run-summary span").filter(has_text="4 further runs").wait_for()
-    person.see(".run-summary button").click()
     person.wait("document.querySelectorAll('.run-rows .mark').length === 2")
     row = person.see(".run-rows .together")
     assert row.inner_text().startswith("✓\nNothing found in")

@@ -31,20 +31,19 @@ def test_the_overview_opens_on_the_worst_of_a_few_runs_and_names_each_finding_s_
     person.settle()
     assert person.see(".run-chooser > button").text_content() == "Runs"
     lines = person.see(".findings > li").all_inner_texts()
-    assert lines[0].startswith("warning\nill · ")
+    assert lines[0].startswith("Fault\nill · ")
     assert any(line.startswith("healthy · nothing found in 2 layers") for line in lines)
     assert f"since step {NAN_FROM}" in person.see(".verdict .sentence").inner_text()
     assert "p.feature_maps.run=ill" in person.page.url
     assert person.see(".findings + button + [role=status]").text_content().endswith(" in 3 runs")
-    listed = person.see("select[aria-label=Run] option").all_text_contents()
-    assert sorted(listed) == sorted(
+    assert sorted(person.listed_runs()) == sorted(
         ["healthy · ? not known", "ill · ✕ fault", f"{STORED} · ✕ fault"]
     )
     of_other = person.see(f".finding:has(.of-run:has-text('{STORED}'))").first
     of_other.click()
     person.wait("document.documentElement.dataset.view === 'maps'")
     assert f"p.feature_maps.run={STORED}" in person.page.url
-    assert "ill · ✕ fault" in person.see("select[aria-label=Run] option").all_text_contents()
+    assert "ill · ✕ fault" in person.listed_runs()
 
 
 def test_a_run_that_the_address_names_is_shown_whatever_is_wrong_with_others(
@@ -52,7 +51,7 @@ def test_a_run_that_the_address_names_is_shown_whatever_is_wrong_with_others(
 ) -> None:
     person = visit(runs, view=None, run="healthy", findings="open")
     person.settle()
-    assert person.see(".findings > li").first.inner_text().startswith("warning\nill · ")
+    assert person.see(".findings > li").first.inner_text().startswith("Fault\nill · ")
     assert person.see(".verdict .sentence").inner_text().startswith("nothing found in 2 layers")
 
 
@@ -92,7 +91,7 @@ def test_findings_of_several_runs_are_ranked_and_name_their_run(
     person.reopen()
     person.settle()
     lines = person.see(".findings > li").all_inner_texts()
-    assert lines[0].startswith("warning\nill · ")
+    assert lines[0].startswith("Fault\nill · ")
     assert lines[-1].startswith("healthy · nothing found in 2 layers")
     person.see(".finding").first.click()
     person.drawn(NAN_FROM, "block.0")
@@ -113,9 +112,6 @@ def test_a_run_in_the_log_directory_itself_has_the_directorys_name(
     log_steps(tmp_path / "mine" / "below", steps=range(2))
     person = visit(serve(tmp_path / "mine"), view=None, run=".")
     person.settle()
-    named = [
-        text.split(" · ")[0]
-        for text in person.see("select[aria-label=Run] option").all_inner_texts()
-    ]
+    named = [text.split(" · ")[0] for text in person.listed_runs()]
     assert named == ["mine", "below"]
     assert "run=." in person.page.url

@@ -21,6 +21,8 @@ PATIENCE_MS = 30_000
 ALONE = "data/plugin_entry.html?name=feature_maps"
 HEADER = 64
 """Height of TensorBoard's bar above the tab's frame, px."""
+RUN_MENU = ".toolbar .run-picker > .picker"
+"""The button with the name of the shown run."""
 WATCH_CSP = """document.addEventListener("securitypolicyviolation",
   (event) => console.error("securitypolicyviolation", event.violatedDirective));"""
 
@@ -81,6 +83,25 @@ class Person:
         fold = self.see(f".toolgroup[aria-label='{name}']:not(.open) > .fold")
         if fold.is_visible():
             fold.click()
+
+    def choose_run(self, run: str) -> None:
+        """Choose a run from the menu."""
+        self.see(RUN_MENU).click()
+        self.see(f".picker-panel li:has([title='{run}'])").click()
+        self.settle()
+
+    def listed_runs(self) -> list[str]:
+        """What the menu of runs lists: "name · sign state"."""
+        self.see(RUN_MENU).click()
+        listed: list[str] = self.see(".picker-panel li").all_text_contents()
+        self.press("Escape")
+        return [" ".join(text.split()) for text in listed]
+
+    @property
+    def chosen_run(self) -> str:
+        """The run that the menu shows."""
+        label: str = self.see(RUN_MENU).get_attribute("aria-label")
+        return label.removeprefix("Run: ")
 
     def settle(self) -> None:
         """Wait until everything requested is drawn."""

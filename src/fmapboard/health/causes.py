@@ -66,8 +66,8 @@ def causes_of(findings: Iterable[Finding]) -> list[Cause]:
 def by_cause(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """The findings ordered by cause, each cause followed by its consequences.
 
-    A consequence says from what it may follow instead of what it would mean alone; of a warning the
-    meaning is kept. Advice is given for causes only. What has the kind of its cause stays as it is.
+    Of a consequence that is a note, what it would mean alone is left out. Advice is given for
+    causes only. What has the kind of its cause stays as it is.
     """
     ordered: list[Finding] = []
     for cause, consequences in causes_of(findings):
@@ -137,9 +137,9 @@ def _rank(root: Finding, explained: Sequence[Finding]) -> Rank:
 
 
 def _following(finding: Finding, cause: str) -> Finding:
-    if cause in {finding.kind, finding.follows}:
+    if cause == finding.kind:
         return finding
-    meaning = f"May follow from {cause}"
-    if finding.class_ == "warning" and finding.meaning:
-        meaning += f". {finding.meaning}"
+    # Records of before 0.1.0 say the cause in the meaning, too.
+    own = finding.meaning.removeprefix(f"May follow from {cause}").lstrip(". ")
+    meaning = own if finding.class_ == "warning" else ""
     return replace(finding, follows=cause, meaning=meaning, advice="")

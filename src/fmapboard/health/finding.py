@@ -64,9 +64,7 @@ class Finding(StoredFinding):
     @property
     def text(self) -> str:
         """The finding in sentences: message, healthy values, meaning, proof, advice, picture."""
-        parts = [self.sentence]
-        proved = self.proved[:1].upper() + self.proved[1:]
-        parts += [part.rstrip(".") for part in (self.meaning, proved, self.advice) if part]
+        parts = [self.sentence, *self._explained(self.follows)]
         if self.picture:
             parts.append(f"Picture: `{self.picture}`")
         if self.link:
@@ -75,10 +73,18 @@ class Finding(StoredFinding):
 
     @property
     def explanation(self) -> str:
-        """Meaning, proof and advice as sentences; "" if it has none."""
+        """Cause, meaning, proof and advice as sentences; "" if it has none."""
+        return self.explained(self.follows)
+
+    def explained(self, cause: str) -> str:
+        """As `explanation`, with the finding that it follows from called ``cause``."""
+        return " ".join(f"{part}." for part in self._explained(cause))
+
+    def _explained(self, cause: str) -> list[str]:
+        follows = f"May follow from {cause}" if self.follows else ""
         proved = self.proved[:1].upper() + self.proved[1:]
-        parts = (self.meaning, proved, self.advice)
-        return " ".join(f"{part.rstrip('.')}." for part in parts if part)
+        parts = (follows, self.meaning, proved, self.advice)
+        return [part.rstrip(".") for part in parts if part]
 
     def as_json(self) -> dict[str, Any]:
         """An object for ``fmapboard check --json``; numbers that are not finite become null."""

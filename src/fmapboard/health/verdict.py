@@ -53,12 +53,15 @@ class Verdict:
         causes: see `causes_of`.
         seen: what it was looked through for.
         not_checked: kind of a check that says nothing of the run -> why, in words.
+        has_names: the texts name checks and functions, as the command line does and a page does
+            not.
     """
 
     run: str
     causes: Sequence[Cause]
     seen: Seen
     not_checked: Mapping[str, str]
+    has_names: bool = True
 
     @property
     def state(self) -> State:
@@ -144,7 +147,10 @@ class Verdict:
     @property
     def figures(self) -> list[str]:
         """Numbers of the run, as sentences without a full stop."""
-        return [*_of_outputs(self.seen), *_of_no_loss(self.seen), *_of_updates(self.seen)]
+        no_loss = _of_no_loss(self.seen)
+        if self.has_names:
+            no_loss = [f"{text}; board.loss(loss) logs it" for text in no_loss]
+        return [*_of_outputs(self.seen), *no_loss, *_of_updates(self.seen)]
 
     @property
     def proofs(self) -> list[str]:
@@ -152,7 +158,7 @@ class Verdict:
         own = [] if self.cause is None or not self.cause.proved else [self.cause.proved]
         for finding, _ in self.causes[1:]:
             if finding.proved:
-                own.append(f"{finding.kind} {finding.proved}")
+                own.append(f"{self._name(finding.kind)} {finding.proved}")
         return own[:_SHOWN]
 
     @property
@@ -184,10 +190,12 @@ class Verdict:
                 "frequency of the labels is learned."
             )
         if self._is_all_off:
-            return "Nothing was checked: leave out checks=False to know whether it learns."
+            how = "leave out checks=False" if self.has_names else "switch the checks on"
+            return f"Nothing was checked: {how} to know whether it learns."
         if any(output.loss for output in self.seen.outputs):
             return "Train longer or log more steps; the losses of GANs and of agents need not fall."
-        return "Call board.loss(loss, labels) in the loop, to switch the checks of the loss on."
+        how = "Call board.loss(loss, labels)" if self.has_names else "Log the loss and the labels"
+        return f"{how} in the loop, to switch the checks of the loss on."
 
     @property
     def _is_all_off(self) -> bool:
@@ -219,11 +227,34 @@ class Verdict:
         remarks += [Remark("proof", proof) for proof in self.proofs]
         remarks += [Remark("evidence", figure) for figure in self.figures]
         besides = [finding for finding, _ in self.causes[1:]]
-        remarks += [Remark("may follow from it", text) for text in _listed(self.consequences)]
-        remarks += [Remark("found besides", text) for text in _listed(besides)]
+        remarks += [Remark("may follow from it", text) for text in self._listed(self.consequences)]
+        remarks += [Remark("found besides", text) for text in self._listed(besides)]
         remarks.append(Remark("next", self.next))
-        remarks += [Remark("not checked", text) for text in _unchecked(self.not_checked)]
+        remarks += [Remark("not checked", text) for text in self._unchecked]
         return remarks
+
+    def _name(self, kind: str) -> str:
+        """The name of a check, or the words that it is made of."""
+        return kind if self.has_names else kind.replace("_", " ")
+
+    def _listed(self, findings: Sequence[Finding]) -> list[str]:
+        """One line for each of the first `_SHOWN`, the last of which says how many more follow."""
+        shown = findings[:_SHOWN]
+        rows = [_brief(finding) if self.has_names else finding.sentence for finding in shown]
+        more = len(findings) - _SHOWN
+        if more > 0:
+            rows[-1] += f"; and {more} more"
+        return rows
+
+    @property
+    def _unchecked(self) -> list[str]:
+        """Which checks say nothing, with the reason if there are at most `_SHOWN` reasons."""
+        reasons: dict[str, list[str]] = {}
+        for kind, why in self.not_checked.items():
+            reasons.setdefault(why, []).append(kind)
+        if len(reasons) > _SHOWN and self.has_names:
+            return [f"{', '.join(self.not_checked)} (--json says why)"]
+        return [unchecked_text(kinds, why, name=self._name) for why, kinds in reasons.items()]
 
     @property
     def unproven(self) -> list[str]:
@@ -268,25 +299,6 @@ def judge(
 
 def _brief(finding: Finding) -> str:
     return f"{finding.kind}: {finding.sentence}"
-
-
-def _listed(findings: Sequence[Finding]) -> list[str]:
-    """One line for each of the first `_SHOWN`, the last of which says how many more there are."""
-    rows = [_brief(finding) for finding in findings[:_SHOWN]]
-    more = len(findings) - _SHOWN
-    if more > 0:
-        rows[-1] += f"; and {more} more"
-    return rows
-
-
-def _unchecked(not_checked: Mapping[str, str]) -> list[str]:
-    """Which checks say nothing, with the reason if there are at most `_SHOWN` reasons."""
-    reasons: dict[str, list[str]] = {}
-    for kind, why in not_checked.items():
-        reasons.setdefault(why, []).append(kind)
-    if len(reasons) > _SHOWN:
-        return [f"{', '.join(not_checked)} (--json says why)"]
-    return [unchecked_text(kinds, why) for why, kinds in reasons.items()]
 
 
 def _shortened(lines: Sequence[str], most: int) -> list[str]:
@@ -442,7 +454,7 @@ def _of_no_loss(seen: Seen) -> list[str]:
     for name in unknown[:_SHOWN]:
         of_name = f" of `{name}`" if name else ""
         why = _NO_LOSS.get(seen.no_loss[name], seen.no_loss[name])
-        found.append(f"no loss{of_name} was read: {why}; board.loss(loss) logs it")
+        found.append(f"no loss{of_name} was read: {why}")
     return found
 
 

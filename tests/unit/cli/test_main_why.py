@@ -202,8 +202,12 @@ def test_the_text_the_file_and_the_tab_say_the_same_as_the_command(
     assert text_of(runs / name) == lines
     line = open_tab(runs).ask("data/findings", run=name)["line"]
     assert (line["state"], line["text"]) == (answer["verdict"], answer["line"])
-    rest = [f"{remark['label']}: {remark['text']}" for remark in line["rest"]]
-    assert rest == lines[-len(rest) :]
+    rest = [(remark["label"], remark["text"]) for remark in line["rest"]]
+    of_command = [line.split(": ", 1) for line in lines[-len(rest) :]]
+    for (label, text), (shown, named) in zip(rest, of_command, strict=True):
+        kind = named.split(": ")[0] if label == "may follow from it" else ""
+        assert (label, f"{kind}: {text}" if kind else text) == (shown, named)
+        assert not kind or kind in {finding["kind"] for finding in answer["consequences"]}
     assert answer["line"] in lines[1]
     assert [one for one in answer["evidence"] if one.startswith("loss 2.")]
 

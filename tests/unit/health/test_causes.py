@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations_with_replacement, product
 from random import Random
 from typing import Any
@@ -229,7 +230,10 @@ def test_consequences_stand_below_their_cause_without_advice_of_their_own() -> N
          "May follow from images_not_scaled. A step was too large."),
         ("uneven_upsampling", "", "A step was too large. Lower the learning rate."),
     ]  # fmt: skip
+    assert listed[1].explained("the finding above") == "May follow from the finding above."
     assert by_cause(listed) == listed
+    earlier = replace(listed[2], meaning="May follow from images_not_scaled. A step was too large")
+    assert by_cause([*listed[:2], earlier, listed[3]]) == listed
     assert ["follows" in one.as_json() for one in listed] == [False, True, True, False]
     alike = [note("dead", 5, layer=name, **own) for name in "ab"]
     assert list(by_cause(alike)) == alike

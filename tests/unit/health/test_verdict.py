@@ -9,11 +9,18 @@ import pytest
 from check_records import STEPS, record
 
 from fmapboard.checks import BUILT_IN, Finding
-from fmapboard.formats.checks import Ends, LargestUpdate, OutputProgress, Seen
+from fmapboard.formats.checks import Ends, LargestUpdate, OutputProgress, Proof, Seen
 from fmapboard.formats.training_facts import HeldLoss, OutputFacts, TrainingFacts
 from fmapboard.health.progress import merged
 from fmapboard.health.run import run_checks
-from fmapboard.health.verdict import MOST_CHARACTERS, MOST_LINES, Remark, Verdict, judge
+from fmapboard.health.verdict import (
+    MOST_CHARACTERS,
+    MOST_LINES,
+    SWITCHED_OFF,
+    Remark,
+    Verdict,
+    judge,
+)
 
 KINDS = [check.kind for check in BUILT_IN]
 
@@ -228,6 +235,28 @@ def test_what_is_not_named_is_counted() -> None:
     assert several[-1] == Remark("not checked", "a, b, c, d (--json says why)")
     follow = [remark.text for remark in rest if remark.label == "may follow from it"]
     assert follow == ["dead: dead is so", "dead: dead is so; and 3 more"]
+
+
+def test_a_page_names_neither_checks_nor_functions() -> None:
+    refuted = Proof("refuted", "lower_rate", 50, (2.3, 2.3), (2.3, 2.3))
+    found = [warning("eval_mode"), note("batchnorm_gap", 8), note("rate_vanished", proof=refuted)]
+    lacking = {"copied_channels": "needs `a_b`", "dead": "needs 2", "one_label": "needs 3"}
+    cause = replace(judge("", found, Seen(no_loss={"": "no gradient"}), lacking), has_names=False)
+    assert {remark.label: remark.text for remark in cause.rest[:-3]} == {
+        "proof": f"rate vanished {found[2].proved}",
+        "evidence": "no loss was read: no gradient has reached what the network returned",
+        "may follow from it": "batchnorm_gap is so",
+        "found besides": "rate_vanished is so",
+        "next": "Look at the run in the Feature maps tab.",
+    }
+    assert [remark.text for remark in cause.rest[-3:]] == [
+        "copied channels (needs `a_b`)", "dead (needs 2)", "one label (needs 3)",
+    ]  # fmt: skip
+    unknown = replace(judge("", [], Seen(), {}), has_names=False)
+    assert unknown.next.startswith("Log the loss and the labels in the loop")
+    off = dict.fromkeys((rule.kind for rule in BUILT_IN), SWITCHED_OFF)
+    silent = replace(judge("", [], Seen(), off), has_names=False)
+    assert silent.next == "Nothing was checked: switch the checks on to know whether it learns."
 
 
 @pytest.mark.parametrize(

@@ -197,7 +197,7 @@ def finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
     """
     alike: dict[tuple[str, ...], list[Finding]] = {}
     for finding in findings:
-        shared = finding.class_, finding.kind, finding.model, finding.healthy
+        shared = finding.class_, finding.kind, finding.model, finding.healthy, finding.follows
         explained = finding.meaning, finding.proved, finding.advice
         # Where nothing is explained, there is nothing to share a line for.
         own = () if finding.explanation else (str(id(finding)),)

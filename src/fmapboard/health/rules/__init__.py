@@ -9,7 +9,7 @@ A rule is called with the record of a run, or, where several rules are, with its
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from fmapboard.health.rule import Rule
 from fmapboard.health.rules.attended_padding import AttendedPaddingCheck as AttendedPaddingCheck
@@ -193,11 +193,11 @@ NOTHING_TRAINED = "nothing was trained"
 """Why most checks say nothing of a run of images."""
 
 
-def unchecked_text(kinds: Collection[str], why: str) -> str:
-    """Kinds of checks that say nothing of a run, and why."""
+def unchecked_text(kinds: Collection[str], why: str, name: Callable[[str], str] = str) -> str:
+    """Kinds of checks that say nothing of a run, each as ``name`` calls it, and why."""
     if why == NOTHING_TRAINED:
         return "what only a training shows, since nothing was trained"
-    return f"{kinds_text(kinds)} ({why})"
+    return f"{name(kinds_text(kinds))} ({why})"
 
 
 def kinds_text(kinds: Collection[str]) -> str:

@@ -38,6 +38,6 @@ class IdenticalImagesCheck(Rule):
             value=found.size,
             meaning="The dataset returns one image for every index, or one image is repeated",
             advice="Check the dataset and its sampler; if you overfit on one image on purpose, "
-            'silence this check with checks={"identical_images": False}',
+            "switch this check off",
             picture=evidence.drawn_input,
         )

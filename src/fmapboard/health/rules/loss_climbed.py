@@ -49,8 +49,7 @@ class LossClimbedCheck(Rule):
                 since_step=since,
                 value=known[-1] if known else None,
                 meaning="The sign is wrong: a minus too many, or a log-likelihood is minimized",
-                advice="Minimize the loss itself; to maximize on purpose, silence this check with "
-                'checks={"loss_climbed": False}',
+                advice="Minimize the loss itself; to maximize on purpose, switch this check off",
             )
 
 

@@ -49,8 +49,8 @@ class SameBatchCheck(Rule):
         causes = "One batch is kept and used at each step"
         if min(later - step for step, later in pairwise(steps)) > 1:
             causes += (
-                ", or the batches come in the same order in each epoch and every= is a "
-                "multiple of their number, so that the same one is logged each time"
+                ", or the batches come in the same order in each epoch, and from one logged "
+                "step to the next all of them were used, so that the same one is logged each time"
             )
         yield Finding(
             message=f"the batch of {evidence.newest.batch} images is the same at each of "

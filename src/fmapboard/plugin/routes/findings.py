@@ -74,7 +74,8 @@ class Verdict:
         state: ``fault``, ``suspicion``, ``does not learn``, ``not known`` or ``learns``.
         text: the cause, and what an experiment has shown of it or, if there is none, whether it
             learns; names are between backticks.
-        rest: the other lines of ``fmapboard why``, but for that to look at the tab.
+        rest: the other lines of ``fmapboard why`` without names of checks and functions, but for
+            that to look at the tab.
         name: name of the model; "" for none.
         label: the layer call; "" if it is not about a layer.
         key: of the layer; None if it has no pictures.
@@ -222,7 +223,8 @@ def _text(judged: Judged) -> str:
 
 
 def _verdict(judged: Judged, lines: Sequence[Line]) -> Verdict:
-    rest = [remark for remark in judged.rest if remark.text != LOOK]
+    in_words = replace(judged, has_names=False)
+    rest = [remark for remark in in_words.rest if remark.text != LOOK]
     verdict = Verdict(judged.state, _text(judged), rest)
     if judged.cause is None:
         return verdict
@@ -265,6 +267,6 @@ def _line(finding: Finding, table: HealthTable, severity: int) -> Line:
         since=first if finding.since_step is None else finding.since_step,
         value=math.nan if finding.value is None else finding.value,
         message=finding.sentence,
-        explanation=finding.explanation,
+        explanation=finding.explained("the finding above"),
         follows=finding.follows,
     )

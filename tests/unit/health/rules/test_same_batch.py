@@ -19,7 +19,7 @@ def test_the_same_batch_at_each_logged_step() -> None:
     assert (
         found.message == "the batch of 4 images is the same at each of 4 logged steps, since step 0"
     )
-    assert "every= is a multiple of their number" in found.meaning
+    assert "from one logged step to the next all of them were used" in found.meaning
     assert findings_at(SameBatchCheck(), *[same] * 3) == []
     assert findings_at(SameBatchCheck(), *[same] * 7, replace(LOOP, batch_digest="b")) == []
     (found,) = SameBatchCheck()(record(steps=range(8), facts=[same] * 8))

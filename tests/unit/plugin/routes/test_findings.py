@@ -196,7 +196,8 @@ def test_the_line_of_a_run_is_its_cause_or_that_there_is_none(
         "shown_at": first["shown_at"], "since": 1,
     }  # fmt: skip
     besides = [remark["text"] for remark in rest if remark["label"] == "found besides"]
-    assert [text.split(": ")[0] for text in besides] == ["copied_channels", "mine"]
+    copies = "100 % of the drawn channels in `2` have a copy in the layer at step 0"
+    assert besides == [f"{copies} (healthy: below 25 %)", "a note (healthy: none)"]
 
     torch.manual_seed(0)
     model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Conv2d(8, 4, 3))

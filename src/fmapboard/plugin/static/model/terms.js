@@ -36,15 +36,13 @@ export const GLOSSARY = Object.freeze({
     "How much the maps, or else the weights, differ from the logged step before: 0 is no change.",
   unchanged:
     "The weights are the same as at an earlier step although the optimizer has taken a step.",
-  fault: "A warning was found in the run: something is wrong for certain, such as a NaN.",
-  suspicion: "Only notes were found in the run: something is unusual, not certainly wrong.",
+  fault: "Something is wrong for certain, whatever the network, such as a NaN.",
+  suspicion: "Something is unusual, not certainly wrong: a number that healthy runs seldom have.",
   does_not_learn: "Nothing was found in the run, but its loss has not fallen.",
   not_known: "Nothing was found in the run, and no loss is known that says whether it learns.",
   learns: "Nothing was found in the run, and its loss has fallen.",
   difference_run: "The run holds the difference of two models instead of a training.",
   unreadable: "The findings of the run cannot be read.",
-  warning: "A finding that is wrong for certain, whatever the network, such as a NaN.",
-  note: "A finding that is unusual, not certainly wrong: a number that healthy runs seldom have.",
   flagged:
     "Layers with non-finite or large values, with at least 10 % dead or constant channels, or " +
     "with weights that do not change.",

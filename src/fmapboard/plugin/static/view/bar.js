@@ -1,7 +1,7 @@
 // @ts-check
 /** The one row of controls: page, run, step, what is shown and how, and actions on the view. */
 
-import { ROLE_NAMES, middle, partners } from "../model/compare.js";
+import { ROLE_NAMES, partners } from "../model/compare.js";
 import { opening } from "../model/front.js";
 import { faultsOf, faultsOfLayer } from "../model/health_states.js";
 import { address } from "../model/host.js";
@@ -10,8 +10,8 @@ import { timeText } from "../model/renewal.js";
 import { RUN_STATES } from "../model/run_states.js";
 import * as states from "../model/state.js";
 import { GLOSSARY, explanation } from "../model/terms.js";
-import { callName, counted, inWordsOf, runText, stepText, tileText } from "../model/words.js";
-import { prepare, runColour, theme } from "../picture/canvas.js";
+import { callName, counted, inWordsOf, stepText, tileText } from "../model/words.js";
+import { prepare, theme } from "../picture/canvas.js";
 import { ROW_SHARE } from "../picture/layouts.js";
 import { FAULT_COLOURS } from "../server/palettes.js";
 import { indexOf, keptText } from "../server/steps.js";
@@ -42,34 +42,19 @@ const PAGES = [
   ["film", "Film", "Chosen channels at all steps, one column per step (m)"],
 ];
 
-/** Longest name of a run in the list, which shows it in one line. */
-const MOST_SHOWN = 46;
-/** From this many runs on they can be searched. */
-const MANY = 8;
-
 /** @param {ModelProps} props */
 function Run({ app, model: { runs, state } }) {
   if (!runs.length) return null;
   const choose = (/** @type {string} */ run) => app.update(opening(app.state, run));
-  const colourOf = (/** @type {string} */ run) => runColour(run, runs);
   const stateOf = (/** @type {string} */ run) => {
     const verdict = app.overview.verdicts.get(run);
     if (!verdict) return "";
     const { sign, word } = RUN_STATES[verdict.state];
     return ` · ${sign} ${word.toLowerCase()}`;
   };
-  if (runs.length >= MANY) {
-    const names = runs.map(({ run }) => run);
-    const chosen = state.run;
-    return html`<${RunPicker} label="Run" runs=${names}
-      ...${{ chosen, colourOf, stateOf, choose }} />`;
-  }
-  const options = runs.map(({ run }) => [run, middle(runText(run), MOST_SHOWN) + stateOf(run)]);
-  return html`
-    <${Choice} label="Run" value=${state.run} ...${{ options, choose }}>
-      <i class="dot" aria-hidden="true" style=${{ background: colourOf(state.run) }} />
-    <//>
-  `;
+  const names = runs.map(({ run }) => run);
+  const chosen = state.run;
+  return html`<${RunPicker} label="Run" runs=${names} ...${{ chosen, stateOf, choose }} />`;
 }
 
 const ROLES = Object.entries(ROLE_NAMES).map(

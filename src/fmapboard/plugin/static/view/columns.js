@@ -68,7 +68,6 @@ function Panel({ app, model }) {
         <${RunPicker} label="Run of column B"
           choose=${(/** @type {string} */ run) => change({ run })}
           runs=${runs.map((each) => each.run)} chosen=${column.run}
-          colourOf=${(/** @type {string} */ name) => runColour(name || state.run, runs)}
           same=${`same run (${runText(state.run)})`} />
       </div>
       ${list("step", "follows the slider", layer?.steps ?? [], stepName)}

@@ -236,6 +236,10 @@ export function Verdicts({ app, model, front }) {
   const isTraining = kindOf(stepWords) !== "image";
   const worst = front.health && isTraining ? worstNow(front.health, kinds) : "";
   const awaited = awaitedText(model, front);
+  const rest = shown?.rest ?? [];
+  const labels = new Set(rest.map(({ label }) => label));
+  labels.delete("not checked"); // which alone is worth no click
+  const evidence = labels.has("next") ? "Evidence, next step" : labels.size ? "Evidence" : "";
   return html`
     <div class="verdicts">
       <h1 class="verdict">
@@ -264,12 +268,12 @@ export function Verdicts({ app, model, front }) {
       <div class="more">
         ${worst && html`<span class="worst">${sentence(worst)}</span>`}
         ${
-          shown?.rest?.length
+          evidence
             ? html`<details class="why">
-                <summary>Evidence, next step</summary>
+                <summary>${evidence}</summary>
                 <dl class="terms">
-                  ${shown.rest.map(({ label, text }, i) => {
-                    const isFirst = i === 0 || shown.rest[i - 1].label !== label;
+                  ${rest.map(({ label, text }, i) => {
+                    const isFirst = i === 0 || rest[i - 1].label !== label;
                     return html`${isFirst && html`<dt>${label}</dt>`}<dd>${sentence(text)}</dd>`;
                   })}
                 </dl>
@@ -301,15 +305,27 @@ function wordOfRun(state, { unread, stepWords }) {
   return said && `${said}:`;
 }
 
+/** Rows of further runs, and names in a row, that are shown before all are asked for. */
+const FEW_ROWS = 3;
+/** Height of a window in which none of several rows is shown at first, CSS px. */
+const LOW = 560;
+const FEW_NAMES = 6;
+
 /**
- * How many further runs are in each state; a button shows a row per run, the worst first, in which
- * runs that need no attention share one. A single run has its row at once.
+ * How many further runs are in each state, and a row per run, the worst first, in which runs that
+ * need no attention share one; a button shows those beyond the first.
  * @param {{app: App, others: RunVerdict[]}} props
  */
 function Others({ app, others }) {
   const rows = rowsOf(others);
   const isAlone = others.length === 1;
-  const isListed = isAlone || app.overview.isWhole;
+  const isWhole = app.overview.isWhole;
+  // A low window has its pictures on the first screen, too.
+  const most = isAlone || window.innerHeight > LOW ? FEW_ROWS : 0;
+  const shown = isWhole ? rows : rows.slice(0, most);
+  const few = (/** @type {RunVerdict[]} */ row) => (isWhole ? row : row.slice(0, FEW_NAMES));
+  const isCut = (/** @type {RunVerdict[]} */ row) => row.length > few(row).length;
+  const isFolded = rows.length > most || rows.some(({ length }) => length > FEW_NAMES);
   /** @param {string} run @param {Child} content */
   const press = (run, content, title = "") => html`
     <button type="button" key=${run} data-run=${run} title=${title || null}
@@ -322,26 +338,25 @@ function Others({ app, others }) {
       !isAlone &&
       html`<p class="run-summary label">
         <${Mark} state=${rows[0][0].state} /><span>${summary(others)}</span>
-        <button type="button" aria-expanded=${String(isListed)}
-          onClick=${() => app.overview.showRuns(!isListed)}>
-          ${isListed ? "Hide them" : "Show them"}
+        <button type="button" aria-expanded=${String(isWhole)} hidden=${!isFolded}
+          onClick=${() => app.overview.showRuns(!isWhole)}>
+          ${isWhole ? "Show fewer" : "Show all"}
         </button>
       </p>`
     }
-    <ol class="run-rows" aria-label="Further runs" hidden=${!isListed}>
-      ${
-        isListed &&
-        rows.map((row) => {
-          const [{ run, state, text }] = row;
-          if (row.length > 1) {
-            return html`<li class="together" key=${state}>
+    <ol class="run-rows" aria-label="Further runs">
+      ${shown.map((row) => {
+        const [{ run, state, text }] = row;
+        if (row.length > 1) {
+          return html`<li class="together" key=${state}>
               <${Mark} state=${state} /><span>${SHARED.get(state)}</span>
-              ${row.map((each) =>
+              ${few(row).map((each) =>
                 press(each.run, html`<${Name} run=${each.run} />`, each.text.replaceAll("\`", "")),
               )}
+              ${isCut(row) && html`<span>and ${row.length - FEW_NAMES} more</span>`}
             </li>`;
-          }
-          return html`
+        }
+        return html`
             <li key=${run}>
               ${press(
                 run,
@@ -351,8 +366,7 @@ function Others({ app, others }) {
               )}
             </li>
           `;
-        })
-      }
+      })}
     </ol>
   `;
 }
@@ -386,7 +400,11 @@ function Tile({ of, press, ...tile }) {
  */
 export function Findings({ app, model, front }) {
   const { runs, state } = model;
+  const names = runs.map(({ run }) => run);
   const isSeveral = front.chosen.length > 1;
+  const compared = apart(front.verdicts, names).filter(({ state: of }) => of === "difference");
+  const noTrainings = new Set(compared.map(({ run }) => run));
+  const trainings = front.answers.filter(({ run }) => !noTrainings.has(run));
   const rest = front.lines.length - front.shown.length;
   const isAll = state.chosen.length > 0 || front.chosen.length === runs.length;
   const named = (/** @type {string} */ run) => isSeveral && html`<${Name} run=${run} end=" · " />`;
@@ -399,19 +417,15 @@ export function Findings({ app, model, front }) {
             void app.overview.go({ ...finding, run, step: finding.since }, channel);
           const of = `layer ${layer ? callName(layer) : ""} at step ${stepText(step)}`;
           const { explanation: why } = finding;
+          const kind = finding.class === "warning" ? "fault" : "suspicion";
           return html`
             <li class=${finding.follows ? "line follows" : "line"}>
               <button type="button" class="finding" disabled=${!layer} onClick=${() => go(null)}>
-                <span class="finding-class" data-class=${finding.class}
-                  ...${explanation(finding.class)}>
-                  ${finding.class}
+                <span class="finding-class" data-state=${kind} ...${explanation(kind)}>
+                  ${RUN_STATES[kind].word}
                 </span>
                 <span class="sentence">${named(run)}${sentence(finding.message)}</span>
-                ${
-                  why &&
-                  html`<span class="explanation"
-                  title=${why.replaceAll("\`", "")}>${sentence(why)}</span>`
-                }
+                ${why && html`<span class="explanation">${sentence(why)}</span>`}
                 <span class="stems">${line.loading ? "loading its pictures…" : text}</span>
               </button>
               <div class="tiles">
@@ -426,7 +440,7 @@ export function Findings({ app, model, front }) {
             </li>
           `;
         })}
-        ${quiet(front.answers, named)}
+        ${quiet(trainings, named)}
       </ol>
       <button type="button" class="more" hidden=${rest <= 0 && !app.overview.all}
         onClick=${() => app.overview.showLines(!app.overview.all)}>

@@ -1,10 +1,9 @@
 // @ts-check
-/** A run's name with its colour; a name too long for its place is cut in the middle. */
+/** A run's name, which is cut in the middle where it is too long, and lists of runs. */
 
 import { parted, search } from "../model/compare.js";
 import { MOST_RUNS } from "../model/front.js";
 import { runText } from "../model/words.js";
-import { runColour } from "../picture/canvas.js";
 import { within } from "../server/steps.js";
 import { html, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact_htm.js";
 import { Icon, typed, usePopover } from "./controls.js";
@@ -14,12 +13,12 @@ import { Icon, typed, usePopover } from "./controls.js";
 /** Length of the end of a name that is always shown. */
 const END = 22;
 
-/** @param {{run: string, colour: string}} props */
+/** @param {{run: string, colour?: string}} props that of its lines, if lines are drawn */
 export function RunName({ run, colour }) {
   const [head, tail] = parted(runText(run), END);
   return html`
     <span class="run-name" title=${runText(run)}>
-      <i class="dot" aria-hidden="true" style=${{ background: colour }} />
+      ${colour && html`<i class="dot" aria-hidden="true" style=${{ background: colour }} />`}
       <span class="run-head" hidden=${!head}>${head}</span>
       <span class="run-tail"><bdi dir="ltr">${tail}</bdi></span>
     </span>
@@ -36,7 +35,7 @@ let pickers = 0;
 
 /** @param {Offer} offer */
 export function RunPicker(offer) {
-  const { label, chosen, colourOf, same, choose } = offer;
+  const { label, chosen, same, choose } = offer;
   const { isOpen, leave, around, opener } = usePopover();
   const id = useMemo(() => `runs-${(pickers += 1)}`, []);
   const chooseAndLeave = (/** @type {string} */ run) => {
@@ -48,7 +47,7 @@ export function RunPicker(offer) {
     <span class="run-picker" ...${around}>
       <button type="button" class="picker" aria-label=${`${label}: ${runText(name)}`}
         aria-haspopup="listbox" ...${opener}>
-        <${RunName} run=${name} colour=${colourOf(chosen)} /><${Icon} name="open" />
+        <${RunName} run=${name} /><${Icon} name="open" />
       </button>
       ${isOpen && html`<${Panel} ...${offer} id=${id} choose=${chooseAndLeave} leave=${leave} />`}
     </span>
@@ -56,7 +55,7 @@ export function RunPicker(offer) {
 }
 
 /** The field to search in and the list. @param {Offer & {id: string, leave: () => void}} props */
-function Panel({ id, label, runs, chosen, colourOf, stateOf, same, choose, leave }) {
+function Panel({ id, label, runs, chosen, stateOf, same, choose, leave }) {
   const [words, setWords] = useState("");
   const matching = search(runs, words);
   const found = [...(same && !words ? [""] : []), ...matching].slice(0, MOST);
@@ -101,7 +100,7 @@ function Panel({ id, label, runs, chosen, colourOf, stateOf, same, choose, leave
           (run, i) => html`
             <li key=${run} id=${`${id}-${i}`} role="option" aria-selected=${String(i === at)}
               onClick=${() => choose(run)}>
-              <${RunName} run=${run || (same ?? "")} colour=${colourOf(run)} />
+              <${RunName} run=${run || (same ?? "")} />
               <span class="said">${stateOf?.(run)}</span>
             </li>
           `,
@@ -157,7 +156,6 @@ function RunBoxes({ runs, chosen, choose }) {
               <input type="checkbox" checked=${chosen.includes(run)}
                 onChange=${(/** @type {{currentTarget: HTMLInputElement}} */ { currentTarget }) =>
                   set([run], currentTarget.checked)} />
-              <i class="dot" aria-hidden="true" style=${{ background: runColour(run, runs) }} />
               <span>${runText(run)}</span>
             </label>
           `,

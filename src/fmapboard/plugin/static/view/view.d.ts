@@ -149,7 +149,6 @@ export type Offer = {
   runs: readonly string[];
   chosen: string;
   same?: string;
-  colourOf: (run: string) => string;
   stateOf?: (run: string) => string;
   choose: (run: string) => void;
 };
