@@ -353,7 +353,12 @@ def _encodable(stream: TextIO) -> Iterator[None]:
         return
     before = stream.errors
     stream.reconfigure(errors="backslashreplace")
-    yield
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(OSError):  # of flushing it, which would hide the command's own
+            stream.reconfigure(errors=before)
+        raise
     stream.reconfigure(errors=before)  # a script that is run finds it as it was
 
 

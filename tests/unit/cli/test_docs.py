@@ -10,6 +10,7 @@ import pytest
 from fmapboard.checks import BUILT_IN, Finding
 from fmapboard.cli.commands.docs import print_docs, section
 from fmapboard.cli.main import run
+from fmapboard.errors import ConfigurationError
 
 
 @pytest.mark.parametrize("kind", [check.kind for check in BUILT_IN])
@@ -61,6 +62,38 @@ def test_in_a_pipe_on_windows_characters_that_its_encoding_lacks_are_escape_sequ
     assert (done.value.code, pipe.errors) == (0, "strict")
     pipe.flush()
     assert b"kind of check \\u2192 why" in pipe.buffer.getvalue()
+
+
+def test_what_a_stream_does_with_characters_that_it_lacks_is_as_before_if_the_command_fails(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pipe = io.TextIOWrapper(io.BytesIO(), encoding="cp1252")
+    monkeypatch.setattr(sys, "stdout", pipe)
+    with pytest.raises(SystemExit) as done:
+        run(["docs", "agent"])
+    assert (done.value.code, pipe.errors) == (2, "strict")
+    assert "agents" in capsys.readouterr().err
+
+
+class _Closed(io.BytesIO):
+    def write(self, data: object) -> int:
+        raise BrokenPipeError
+
+
+def test_a_reader_that_is_gone_does_not_hide_the_error_of_a_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(place: str) -> None:
+        print("printed, but not flushed")
+        raise ConfigurationError(f"no page {place}")
+
+    monkeypatch.setattr("fmapboard.cli.commands.docs.print_docs", fail)
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(_Closed(), encoding="utf-8"))
+    with pytest.raises(SystemExit) as done:
+        run(["docs", "mine"])
+    monkeypatch.undo()
+    assert done.value.code == 2
+    assert capsys.readouterr().err == "fmapboard: no page mine\n"
 
 
 def test_without_a_page_all_are_listed_with_their_titles(
