@@ -14,7 +14,6 @@ from fmapboard.formats.checks import StoredChecks, unpack_checks
 from fmapboard.formats.overview import COLUMNS, OverviewStep, unpack_overview
 from fmapboard.formats.tab_records import PLUGIN_NAME, FormatError
 from fmapboard.formats.training_facts import FirstNonfinite, unpack_nonfinite
-from fmapboard.health.record import RunRecord
 from fmapboard.health.table import HealthTable, health_of, joined
 from fmapboard.plugin.answers import Missing
 from fmapboard.plugin.layer_series import Kept
@@ -38,14 +37,12 @@ class ModelOverview(NamedTuple):
         kept: the records.
         table: all layers that the kept records name, at the kept steps and the restored first one.
         newest: the newest record that can be read.
-        inputs: step -> numbers of the network's input.
     """
 
     name: str
     kept: Kept
     table: HealthTable
     newest: OverviewStep
-    inputs: Mapping[int, Mapping[str, float]]
 
     @property
     def stamps(self) -> dict[int, float]:
@@ -59,10 +56,6 @@ class ModelOverview(NamedTuple):
             return {}
         labels = [layer.label for layer in self.newest.layers]
         return dict(zip(labels, numbers.tolist(), strict=True))
-
-    def record(self) -> RunRecord:
-        """What the series tells the checks."""
-        return RunRecord(self.table.run, self.name, self.table, network_input=self.inputs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,20 +276,17 @@ def _read_model(
             return before
     overviews = []
     errors = {}
-    inputs = {}
     for step, overview in _read_overviews(provider, points).items():
         if isinstance(overview, FormatError):
             errors[step] = str(overview)
             continue
         overviews.append((step, overview))
-        if overview.network_input:
-            inputs[step] = overview.network_input
     table = health_of(run, name, overviews, nonfinite, columns=COLUMNS, times=times)
     if table is None:
         return errors
     _, newest = overviews[-1]
     table = replace(table, errors=errors)
-    return ModelOverview(name, series.kept, table, newest, inputs)
+    return ModelOverview(name, series.kept, table, newest)
 
 
 def _read_overviews(

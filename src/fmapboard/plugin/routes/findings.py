@@ -23,6 +23,7 @@ from fmapboard.plugin.overview_series import (
     stored_checks,
     unread_step,
 )
+from fmapboard.plugin.unjudged import record_of
 from fmapboard.runs.provider import Provider
 
 _CERTAIN, _SUSPECTED = 2, 1
@@ -176,19 +177,14 @@ def findings(provider: Provider, run: str) -> Findings:
 def _judged(provider: Provider, overview: RunOverview) -> Judged:
     """The verdict on a run: what was stored last of each of its models.
 
-    A model of which no judgement was stored, such as one of `visualize`, is judged by the steps
-    that TensorBoard keeps.
+    A model of which no judgement was stored, such as one of `visualize` or of an earlier fmapboard,
+    is judged by the steps that are kept.
     """
     reports: list[Report] = []
     for model in sorted(overview.models, key=lambda model: model.name):
         stored = overview.checked.get(model.name, StoredChecks())
         report = report_of(model.name, stored)
-        if report is None:
-            report = _of_series(provider, model, stored.off)
-            if stored.findings:  # of an earlier fmapboard: only what was found is stored
-                earlier = report_of(model.name, replace(stored, seen=report.seen))
-                report = earlier or report
-        reports.append(report)
+        reports.append(report or _of_series(provider, model))
     return _judge(overview.run, reports)
 
 
@@ -203,16 +199,16 @@ def _judge(run: str, reports: Sequence[Report]) -> Judged:
     return judge(run, found, seen, not_checked)
 
 
-def _of_series(provider: Provider, model: ModelOverview, off: Sequence[str]) -> Report:
+def _of_series(provider: Provider, model: ModelOverview) -> Report:
     """The judgement by the steps that are kept; made again only if there are others."""
+    run = model.table.run
 
     def build(last: tuple[ModelOverview, Report] | None) -> tuple[ModelOverview, Report]:
         if last is not None and last[0] is model:
             return last
-        return model, run_checks(replace(model.record(), off=frozenset(off)))
+        return model, run_checks(record_of(provider, run, model.name))
 
-    key = ("findings", model.table.run, model.name)
-    return provider.built(key, build, lambda _: _BYTES)[1]
+    return provider.built(("findings", run, model.name), build, lambda _: _BYTES)[1]
 
 
 def _text(judged: Judged) -> str:

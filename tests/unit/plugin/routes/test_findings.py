@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from two_layer_runs import store_blobs
 
 import fmapboard
 from fmapboard.checks import Finding, RunRecord
+from fmapboard.cli.commands.check import why_runs
 from fmapboard.health.run import LiveChecks
 from fmapboard.plugin import overview_series
 from fmapboard.plugin.routes import findings
@@ -66,10 +68,10 @@ def test_a_built_in_note_names_its_layer_and_its_pictures(tmp_path: Path) -> Non
     )  # fmt: skip
 
 
-def test_findings_need_one_request_for_all_series_and_the_checks_run_once(
+def test_findings_need_one_request_for_the_overview_and_one_to_judge_it_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # As `visualize` and earlier versions do, nothing is stored: the checks run on the answer.
+    # As by `visualize` and earlier versions, nothing is stored: the checks run on the answer.
     monkeypatch.setattr(LiveChecks, "__call__", lambda self, step: (self._state, step))
     log(tmp_path / "run")
     tab, ran, asked = open_tab(tmp_path), [], []
@@ -80,7 +82,7 @@ def test_findings_need_one_request_for_all_series_and_the_checks_run_once(
     )
     first, second = (tab.ask("data/findings", run="run") for _ in range(2))
     assert first == second
-    assert (len(asked), len(ran)) == (1, 1)  # what was read within a second is not read again
+    assert (len(asked), len(ran)) == (2, 1)  # what was read within a second is not read again
     monkeypatch.setattr(overview_series, "_RECENT", 0.0)
     log(tmp_path / "run")  # again, so the steps are newer ones
     tab.provider._multiplexer.Reload()
@@ -163,13 +165,14 @@ def test_what_was_silenced_is_not_there(tmp_path: Path) -> None:
         assert [one for one in lines(tmp_path, run) if one["kind"] == "copied_channels"] == []
 
 
-def test_a_damaged_record_is_left_out(tmp_path: Path) -> None:
+def test_instead_of_a_damaged_record_the_kept_steps_are_judged(tmp_path: Path) -> None:
     log(tmp_path / "a")
+    (logged,) = [one for one in lines(tmp_path, "a") if one["kind"] == "copied_channels"]
     for run in "bc":
         shutil.copytree(tmp_path / "a", tmp_path / run)
     for run, blobs in (("a", [b"\xff"]), ("b", []), ("c", [b"[3]"])):
         store_blobs(tmp_path / run, blobs, tag=TAG, step=9)
-        assert [one for one in lines(tmp_path, run) if one["kind"] == "copied_channels"] == []
+        assert [one for one in lines(tmp_path, run) if one["kind"] == "copied_channels"] == [logged]
 
 
 def test_every_line_has_the_keys_that_the_front_end_reads(tmp_path: Path) -> None:
@@ -217,6 +220,18 @@ def test_the_line_of_a_run_is_its_cause_or_that_there_is_none(
     assert well[0]["state"] == "not known"
     assert well[0]["text"].startswith("nothing found in 2 layers × 3 steps; whether it learns ")
     assert read == []  # what was stored is not judged again
+
+
+def test_a_run_without_a_stored_judgement_has_the_line_that_why_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(LiveChecks, "__call__", lambda self, step: (self._state, step))
+    log_still(tmp_path / "old", lost=[], frozen=[])
+    why_runs([tmp_path / "old"], as_json=True, pictures=None, silenced=[], further=[])
+    why = json.loads(capsys.readouterr().out)
+    line = open_tab(tmp_path).ask("data/findings", run="old")["line"]
+    assert (line["state"], line["text"]) == (why["verdict"], why["line"])
+    assert "since the loss has fallen by no more than it varies" in line["text"]
 
 
 def test_verdicts_of_several_runs_are_those_of_their_findings_and_read_no_step(
