@@ -330,6 +330,11 @@ class Statistics:
             bounds (1 for each kind found), and their statistics are not known (NaN). The values are
             counted from the next logged step on.
         floor: ``LayerCall.floor``, rounded to the dtype of the output.
+        spread: Standard deviation between the images of the batch relative to the root mean square
+            of all values, 0 to 1. Where planes have 64 values or more, that of mean and standard
+            deviation, or of the extremes, of each channel in the first eight images, whichever is
+            larger. NaN for a single image, for channels that lie side by side in memory, as those
+            of tokens, if ``mean`` is NaN, and on accelerators, except for layers without maps.
     """
 
     minimum: Floats
@@ -343,6 +348,7 @@ class Statistics:
     dead: npt.NDArray[np.bool_] | None = None
     counted: bool = True
     floor: float | None = None
+    spread: float = float("nan")
 
     @property
     def nonfinite(self) -> npt.NDArray[np.bool_]:

@@ -21,6 +21,7 @@ LAST = len(STEPS)
 HEALTHY = {
     "minimum": -1.0, "maximum": 1.0, "mean": 0.0, "std": 1.0, "nonfinite": 0.0, "constant": 0.0,
     "dead": 0.0, "dead_lasting": 0.0, "weights_change": 0.01, "values": 2048.0,
+    "spread": 0.8,
 }  # fmt: skip
 
 

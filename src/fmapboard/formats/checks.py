@@ -85,6 +85,23 @@ class LargestUpdate:
     is_estimate: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class LostSpread:
+    """Between which layers the inputs of a batch become alike (see ``records.Statistics.spread``).
+
+    Attributes:
+        last: the last layer before.
+        before: the least spread up to it.
+        first: the first layer behind.
+        behind: the largest spread from it on.
+    """
+
+    last: str
+    before: float
+    first: str
+    behind: float
+
+
 Ends = tuple[tuple[int, float], ...]
 """The first and the last (step, value) of a number; the only one, or none."""
 
@@ -141,6 +158,7 @@ class Seen:
         rows: size of the first axis of each output at the newest step; None if they differ.
         no_loss: name of an output, behind that of its model -> why its loss is not known, one of
             `training_facts.NoLoss`.
+        lost_spread: where the inputs become alike, at the newest step; None if nowhere.
     """
 
     layers: int = 0
@@ -157,6 +175,7 @@ class Seen:
     weight_decays: tuple[float, float] | None = None
     is_usual_estimate: bool = False
     rows: int | None = None
+    lost_spread: LostSpread | None = None
 
 
 @dataclass(frozen=True, slots=True)

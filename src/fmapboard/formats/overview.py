@@ -112,7 +112,7 @@ COLUMNS = (
     "minimum", "maximum", "mean", "std",
     "nonfinite", "constant", "dead", "dead_lasting", "change", "weights_change",
     "nan", "positive_infinity", "negative_infinity", "counted", "change_steps", "weights_steps",
-    "values", "missed",
+    "values", "missed", "spread",
 )  # fmt: skip
 """Numbers of a layer at one step; NaN where a number is not known.
 
@@ -126,7 +126,8 @@ maps, in standard deviations, and ``weights_change`` that of the weights, relati
 the logged step that is which they were compared with. ``nan``, ``positive_infinity`` and
 ``negative_infinity`` are numbers of values, exact if ``counted`` is 1, otherwise lower bounds.
 ``values`` is the number of values per channel at this step, and ``missed`` how many of the logged
-steps so far have no pictures of the layer.
+steps so far have no pictures of the layer. ``spread`` is how much the images of the batch differ
+(see ``records.Statistics``).
 """
 KINDS = ("nonfinite", "large", "dead", "constant", "unchanged")
 """States that are faults, the most severe first; also the keys of ``since``."""

@@ -9,11 +9,12 @@ from dataclasses import replace
 import numpy as np
 
 from fmapboard.formats import tags
-from fmapboard.formats.checks import Ends, OutputProgress, Seen
+from fmapboard.formats.checks import Ends, LostSpread, OutputProgress, Seen
 from fmapboard.formats.training_facts import OutputFacts, TrainingFacts
 from fmapboard.health import thresholds
 from fmapboard.health.evidence import BINARY, Evidence, OutputSteps, is_over_classes, late_loss
 from fmapboard.health.labels import labels_of
+from fmapboard.health.table import HealthTable
 
 
 def seen_in(evidence: Evidence) -> Seen:
@@ -41,6 +42,34 @@ def seen_in(evidence: Evidence) -> Seen:
         optimizers=() if newest is None else newest.optimizers,
         weight_decays=None if newest is None else newest.weight_decays,
         no_loss={_named(record.name, output): why for output, why in no_loss.items()},
+        lost_spread=None if table is None else _lost_spread(table),
+    )
+
+
+def _lost_spread(table: HealthTable) -> LostSpread | None:
+    """Between which layers of a model the inputs become alike, and stay so up to its last layer.
+
+    It is lost at the first layer from which on, in the order of calls, all have a smaller share
+    than `thresholds.SPREAD_LOST` of the least spread before.
+    """
+    layers = []
+    for row, spread in zip(table.rows, table.columns["spread"][-1].tolist(), strict=True):
+        # Attention and experts may treat most inputs alike, in a network that learns.
+        if math.isfinite(spread) and row.facts.unit not in ("head", "expert"):
+            layers.append((_named(row.name, row.facts.label), spread))
+    names = [name for name, _ in layers]
+    spreads = np.array([spread for _, spread in layers])
+    least_before = np.minimum.accumulate(spreads)[:-1]
+    largest_behind = np.maximum.accumulate(spreads[::-1])[::-1][1:]
+    is_lost = largest_behind < thresholds.SPREAD_LOST.value * least_before
+    if not is_lost.any():
+        return None
+    at = int(is_lost.argmax())
+    return LostSpread(
+        last=names[at],
+        before=float(least_before[at]),
+        first=names[at + 1],
+        behind=float(largest_behind[at]),
     )
 
 
@@ -74,6 +103,7 @@ def merged(every: Sequence[Seen]) -> Seen:
         weight_decays=_around(seen.weight_decays for seen in every),
         batch=_the_one({seen.batch for seen in every}),
         rows=_the_one({seen.rows for seen in every}),
+        lost_spread=next((seen.lost_spread for seen in every if seen.lost_spread), None),
     )
 
 

@@ -135,7 +135,7 @@ def rows_of(name: str, layers: Sequence[LayerFacts]) -> list[HealthRow]:
 
 COLUMNS = (
     "minimum", "maximum", "mean", "std", "nonfinite", "constant", "dead", "dead_lasting",
-    "weights_change", "values",
+    "weights_change", "values", "spread",
 )  # fmt: skip
 """Columns of an overview that the checks read."""
 MAX_LAYERS = 20_000

@@ -489,4 +489,11 @@ FEW_VALUES = Threshold(2, "values per channel", "of two, only their order is lef
 NEAR_GUESS = Threshold(
     0.1, "share of the loss of guessing", "noise of batches is a few per cent of it"
 )
+SPREAD_LOST = Threshold(
+    0.03,
+    "share of the spread between inputs that all layers before have",
+    "14 networks of torchvision with new weights; an operation put into a network of photographs",
+    healthy="0.73 or more",
+    faulty="below 0.02 behind weights of almost 0, a saturated activation, a softmax over places",
+)
 NEAR_LN = Threshold(0.02, "nats", "labels of equal frequency, of some hundred images")

@@ -150,7 +150,9 @@ class Verdict:
         no_loss = _of_no_loss(self.seen)
         if self.has_names:
             no_loss = [f"{text}; board.loss(loss) logs it" for text in no_loss]
-        return [*_of_outputs(self.seen), *no_loss, *_of_updates(self.seen)]
+        lost = _lost_spread(self.seen) if self.cause is not None and self.learns is False else ""
+        of_spread = [lost] if lost else []
+        return [*_of_outputs(self.seen), *no_loss, *of_spread, *_of_updates(self.seen)]
 
     @property
     def proofs(self) -> list[str]:
@@ -178,6 +180,12 @@ class Verdict:
         if self.seen.is_of_images or self.state == "learns":
             return LOOK
         if self.state == "does not learn":
+            lost = self.seen.lost_spread
+            if lost is not None:
+                return (
+                    f"Look at `{lost.first}` and at what is called between `{lost.last}` and it: "
+                    "weights of almost 0, a saturated activation or a softmax make inputs alike."
+                )
             return (
                 "Look at the inputs and their labels, and train on a single batch until its "
                 "loss is near 0; see what the checks cannot see: "
@@ -361,6 +369,7 @@ def _not_fallen(seen: Seen) -> str:
     moved = ""
     if seen.usual_update is not None:
         moved = f", although the weights move by {times(seen.usual_update)} per step (median)"
+    lost = _lost_spread(seen)
     guess = output.guess
     if guess is not None and abs(late - guess) < thresholds.NEAR_GUESS.value * guess:
         of_classes = ""
@@ -369,6 +378,8 @@ def _not_fallen(seen: Seen) -> str:
         varies = ""
         if output.spread:
             varies = f" (the output varies by {rounded(output.spread[-1][1])} of its magnitude)"
+        if lost:
+            varies = f" ({lost})"
         return (
             f"{_loss(output)} is {late:.3g} towards the end of {seen.last_step} steps, that of "
             f"guessing ({of_classes}{guess:.3g}){moved}: the labels do not belong to the inputs, "
@@ -376,7 +387,20 @@ def _not_fallen(seen: Seen) -> str:
         )
     change = "risen" if late > start else "hardly fallen"
     ends = f"{start:.3g} at step {first}, {late:.3g} towards the end of {seen.last_step} steps"
-    return f"{_loss(output)} has {change}{moved}: {ends}"
+    where = f"; {lost}" if lost else ""
+    return f"{_loss(output)} has {change}{moved}: {ends}{where}"
+
+
+def _lost_spread(seen: Seen) -> str:
+    """Where the inputs become alike; "" if nowhere."""
+    lost = seen.lost_spread
+    if lost is None:
+        return ""
+    behind = f"by at most {percent(lost.behind)}" if lost.behind else "not at all"
+    return (
+        f"the outputs of layers differ between inputs by at least {percent(lost.before)} up to "
+        f"`{lost.last}`, and {behind} from `{lost.first}` on"
+    )
 
 
 def _own_name(output: OutputProgress) -> str:

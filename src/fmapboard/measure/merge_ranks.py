@@ -166,6 +166,7 @@ def _merged(shares: list[tuple[Statistics, int]]) -> Statistics:
         dead=None if floor is None else constant & (maximum == floor),
         counted=not uncounted,
         floor=floor,
+        spread=parts[0].spread,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any, Literal, NamedTuple
@@ -26,6 +26,8 @@ from fmapboard.records import Floats, Statistics, TensorKind
 
 MAX_PLANES = 2**16
 """Maximum number of planes finalized at a time; bounds the temporary float64 arrays."""
+_IMAGES = 8
+"""Images of the batch that ``Statistics.spread`` compares, at most, where planes are long."""
 
 
 # Below this ratio of variance to squared mean, E[x²] - E[x]² loses digits in float32: at this
@@ -45,7 +47,7 @@ _FEWEST_TOKENS = 32
 _RUN = 1024
 
 
-Reading = Literal["sums", "device", "exact"]
+Reading = Literal["sums", "sums across images", "device", "exact"]
 Key = tuple[str, TensorKind]
 """Label of a layer call, and which of its tensors."""
 Unsettled = tuple[set[Key], Key]
@@ -110,8 +112,8 @@ class PendingStatistics(NamedTuple):
         size: Number of values per plane; after ``_read_across``, the number of samples.
         floor: Output of the activation when it is off (0 for ReLU); None for other layers.
         reading: ``"sums"``: min and max [N, C] of each plane; with moments also what ``_read``
-            returns. ``"device"``: two or four tensors of ``device.read``. ``"exact"``: three of
-            ``device.read_exactly``.
+            returns. ``"sums across images"``: the same of ``_read_across``. ``"device"``: two or
+            four tensors of ``device.read``. ``"exact"``: three of ``device.read_exactly``.
         dtype: Dtype of the tensor, if it was read on an accelerator.
         unsettled: Where the tensor is added once the statistics are final, if ``device.read`` does
             not suffice for it, and removed if it does; None for neither.
@@ -143,17 +145,17 @@ def finalize(pending: Sequence[PendingStatistics]) -> list[Statistics]:
     in the same way are concatenated along the channel axis and finalized in batches of at most
     ``MAX_PLANES`` planes, or of one larger tensor.
     """
-    groups: defaultdict[tuple[bool, int], list[list[int]]] = defaultdict(list)
+    groups: defaultdict[tuple[Reading, bool, int], list[list[int]]] = defaultdict(list)
     on_host: dict[int, _PlaneSums] = {}
     results: dict[int, Statistics] = {}
     for number, tensor in enumerate(pending):
-        if tensor.reading != "sums":
+        if tensor.reading in ("device", "exact"):
             results[number] = _from_device(tensor)
             continue
         read = _PlaneSums.on_host(tensor.parts)
         on_host[number] = read
         only_extremes = read.sums is None
-        batches = groups[only_extremes, len(read.lo)]
+        batches = groups[tensor.reading, only_extremes, len(read.lo)]
         if not batches:
             batches.append([])
         planes = read.lo.size
@@ -184,7 +186,12 @@ def _from_device(tensor: PendingStatistics) -> Statistics:
             all_keys.discard(key)
         else:
             all_keys.add(key)
-    (found,) = _split([tensor], combined.numbers, combined.nonfinite)
+    spread = math.nan
+    if tensor.size == 1 and tensor.samples > 1:  # one value per image and channel
+        _, _, mean, std = combined.numbers
+        variance = np.square(std)
+        (spread,) = _relative(variance, variance + np.square(mean), np.zeros(1, np.intp))
+    (found,) = _split([tensor], combined.numbers, combined.nonfinite, [spread])
     if not combined.counted:
         return replace(found, counted=False)
     return found
@@ -192,6 +199,8 @@ def _from_device(tensor: PendingStatistics) -> Statistics:
 
 def _from_sums(tensors: list[PendingStatistics], read: list[_PlaneSums]) -> Iterator[Statistics]:
     """Statistics of tensors with sums of planes, all with equally many planes per channel.
+
+    They were all read in the same way.
 
     Args:
         tensors: The tensors.
@@ -212,11 +221,62 @@ def _from_sums(tensors: list[PendingStatistics], read: list[_PlaneSums]) -> Iter
     std[one_value] = 0.0
     numbers = np.stack([lowest, highest, mean, std])
     nonfinite = np.zeros((3, len(mean)), np.int64)
-    return _split(tensors, numbers, nonfinite)
+    channels = [tensor.parts[0].shape[-1] for tensor in tensors]
+    starts = np.cumsum(channels) - channels
+    if read[0].sums is None:
+        spreads = np.full(len(tensors), np.nan)
+    elif tensors[0].reading == "sums across images":
+        between_images = within.mean(0)
+        spreads = _relative(between_images, variance + np.square(mean), starts)
+    else:
+        spreads = _spreads_of_planes(planes, within, starts)
+    return _split(tensors, numbers, nonfinite, spreads)
+
+
+def _spreads_of_planes(planes: _PlaneMoments, within: Floats, starts: _Array) -> Floats:
+    """``Statistics.spread`` of tensors of which moments and extremes of each plane are known.
+
+    Two planes differ in mean square by at least the squared differences of their means and of their
+    standard deviations. The extremes tell apart planes that were normalized.
+
+    Args:
+        planes: The moments of N planes per channel, one of each image.
+        within: Variance of each plane, [N, C].
+        starts: Index of the first channel of each tensor.
+    """
+    if len(within) == 1:
+        return np.full(len(starts), np.nan)
+    first = slice(_IMAGES)
+    moments = np.stack([planes.mean[first], np.sqrt(within[first])])  # [2, N, C]
+    extremes = np.stack([planes.lo[first], planes.hi[first]])  # [2, N, C]
+    spreads = []
+    for numbers in (moments, extremes):
+        between_images = numbers.var(1).sum(0)  # [C]
+        power = np.square(numbers).mean(1).sum(0)  # [C]
+        spreads.append(_relative(between_images, power, starts))
+    larger: Floats = np.maximum(*spreads)
+    return larger
+
+
+def _relative(between_images: Floats, power: Floats, starts: _Array) -> Floats:
+    """Root of variance over mean square of each tensor; 0 where all values are 0.
+
+    Args:
+        between_images: Variance of each channel between the images, [C].
+        power: Mean square of each channel, [C].
+        starts: Index of the first channel of each tensor, whose channels are concatenated.
+    """
+    differing, whole = np.add.reduceat([between_images, power], starts, axis=1)  # [tensors] each
+    share = np.divide(differing, whole, out=np.zeros_like(whole), where=whole != 0)
+    spreads: Floats = np.sqrt(share)
+    return spreads
 
 
 def _split(
-    tensors: list[PendingStatistics], numbers: Floats, nonfinite: npt.NDArray[np.int64]
+    tensors: list[PendingStatistics],
+    numbers: Floats,
+    nonfinite: npt.NDArray[np.int64],
+    spreads: Iterable[float],
 ) -> Iterator[Statistics]:
     """Split concatenated channels into one ``Statistics`` per tensor and set its flags.
 
@@ -224,11 +284,12 @@ def _split(
         tensors: The tensors, in the order of their channels.
         numbers: Min, max, mean and std, f64 [4, C].
         nonfinite: Counts of NaN, +Inf and -Inf, [3, C].
+        spreads: ``Statistics.spread`` of each tensor.
     """
     is_finite = ~nonfinite.any(0)
     is_same = (numbers[0] == numbers[1]) & is_finite
     start = 0
-    for tensor in tensors:
+    for tensor, spread in zip(tensors, spreads, strict=True):
         stop = start + tensor.parts[0].shape[-1]
         minimum, maximum, mean, std = numbers[:, start:stop]
         nan, positive_infinity, negative_infinity = nonfinite[:, start:stop]
@@ -251,6 +312,7 @@ def _split(
             constant=constant,
             dead=dead,
             floor=floor,
+            spread=float(spread),
         )
 
 
@@ -330,11 +392,13 @@ def statistics(
         moments: Also compute mean and std; without it they may be NaN.
     """
     planes = maps.flatten(2) if maps.dim() != 2 else maps.unsqueeze(2)  # [N, C, S]
+    reading: Reading = "sums"
     if not moments:
         parts = _read_extremes(planes)
     elif _is_short(planes):
         parts = _read_across(planes)
         planes = planes.permute(2, 1, 0)  # [S, C, N]
+        reading = "sums across images"
     elif planes.stride(1) == 1 < planes.stride(2):
         by_memory = (1, 2, 0) if planes.stride(0) < planes.stride(2) else (1, 0, 2)
         planes = planes.permute(by_memory).flatten(1).unsqueeze(0)  # [1, C, N*S]
@@ -345,7 +409,7 @@ def statistics(
     if parts is None:
         parts = device_stats.read_exactly(planes.double())
         return PendingStatistics(parts, samples, size, floor, reading="exact", dtype=torch.float64)
-    return PendingStatistics(parts, samples, size, floor)
+    return PendingStatistics(parts, samples, size, floor, reading=reading)
 
 
 def statistics_on_device(

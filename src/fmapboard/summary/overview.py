@@ -147,6 +147,7 @@ def statistics_of_layers(
         "maximum": np.fmax.reduceat(joined("maximum"), channels.starts),
         "mean": centre,
         "std": np.sqrt(variance),
+        "spread": np.array([layer.spread for layer in statistics]),
     }
     nonfinite = np.zeros(len(mean), np.int64)
     for name in _NONFINITE:

@@ -9,6 +9,7 @@ import pytest
 
 from fmapboard.formats.checks import (
     LargestUpdate,
+    LostSpread,
     OutputProgress,
     Proof,
     Seen,
@@ -91,6 +92,7 @@ SEEN = Seen(
     rates=(0.1, 0.2),
     batch=32,
     no_loss={"aux": "too few rows"},
+    lost_spread=LostSpread("conv1", 0.31, "conv2", 0.002),
 )
 
 
@@ -104,7 +106,7 @@ def test_what_was_looked_at_is_read_back() -> None:
     [
         {"layers": "3"}, {"steps": -1}, {"outputs": [{"name": 3}]}, {"outputs": {"a": 1}},
         {"rates": [0.1]}, {"largest_update": [1]}, {"outputs": [{"name": "", "learns": "no"}]},
-        {"no_loss": {"aux": 3}},
+        {"no_loss": {"aux": 3}}, {"lost_spread": {"last": 1}},
     ],
 )  # fmt: skip
 def test_what_was_looked_at_is_refused_if_it_is_damaged(change: dict[str, object]) -> None:

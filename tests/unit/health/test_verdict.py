@@ -9,7 +9,14 @@ import pytest
 from check_records import STEPS, record
 
 from fmapboard.checks import BUILT_IN, Finding
-from fmapboard.formats.checks import Ends, LargestUpdate, OutputProgress, Proof, Seen
+from fmapboard.formats.checks import (
+    Ends,
+    LargestUpdate,
+    LostSpread,
+    OutputProgress,
+    Proof,
+    Seen,
+)
 from fmapboard.formats.training_facts import HeldLoss, OutputFacts, TrainingFacts
 from fmapboard.health.progress import merged
 from fmapboard.health.run import run_checks
@@ -92,6 +99,35 @@ def test_a_loss_that_rose_or_stays_elsewhere_is_told(late: float, change: str) -
         f"the loss has {change}: 2.09 at step 0, {late} towards the end of 90 steps; nothing "
         "found in 9 layers × 10 steps"
     )
+
+
+LOST = LostSpread("block3", 0.31, "block4", 0.002)
+ALIKE = (
+    "the outputs of layers differ between inputs by at least 31 % up to `block3`, and by at most "
+    "0.2 % from `block4` on"
+)
+
+
+def test_where_inputs_become_alike_is_said_of_a_run_that_does_not_learn() -> None:
+    stays = replace(PROGRESS, loss=((0, 2.4), (90, 2.31)), late=2.302, guess=2.3026, learns=False)
+    at_guess = verdict(**SIZE, outputs=(stays,), lost_spread=LOST)
+    assert f"the inputs are lost on their way ({ALIKE}), or what can learn" in at_guess.line
+    assert at_guess.next.startswith("Look at `block4` and at what is called between `block3` and ")
+    risen = replace(stays, late=4.9, guess=None)
+    assert (
+        f"of 90 steps; {ALIKE}; nothing" in verdict(**SIZE, outputs=(risen,), lost_spread=LOST).line
+    )
+    found = verdict(note("vanishing"), **SIZE, outputs=(stays,), lost_spread=LOST)
+    assert ALIKE in found.evidence
+    assert Remark("evidence", ALIKE) in found.rest
+    alike = verdict(**SIZE, outputs=(stays,), lost_spread=replace(LOST, behind=0.0))
+    assert "up to `block3`, and not at all from `block4` on" in alike.line
+
+
+def test_where_inputs_become_alike_is_not_said_of_a_run_that_learns() -> None:
+    for found in ((), (note("vanishing"),)):
+        learning = verdict(*found, **SIZE, outputs=(PROGRESS,), lost_spread=LOST)
+        assert "block3" not in " ".join(learning.lines())
 
 
 def test_the_output_whose_loss_did_not_fall_is_named() -> None:

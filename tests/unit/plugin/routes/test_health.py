@@ -17,7 +17,7 @@ from tab_client import Tab, open_tab
 from tensorboard.context import RequestContext
 from two_layer_runs import log_steps, store_blobs
 
-from fmapboard.formats.overview import LayerFacts, OverviewStep, pack_overview
+from fmapboard.formats.overview import COLUMNS, LayerFacts, OverviewStep, pack_overview
 from fmapboard.health.states import CODES
 from fmapboard.plugin import apps, overview_series
 from fmapboard.plugin.answers import Missing
@@ -285,7 +285,7 @@ def test_arbitrary_numbers_of_a_record_give_an_answer(tmp_path: Path) -> None:
     of = OverviewStep(0, 1, (FACTS,), {}, {})
     header, _, layers = pack_overview(of)
     for step, value in enumerate((np.inf, -np.inf, 3e38, -1.0, np.nan)):
-        blob = np.full(18, value, "<f4").tobytes()
+        blob = np.full(len(COLUMNS), value, "<f4").tobytes()
         store_blobs(tmp_path / "run", [header, blob, layers], tag=TAG, step=step)
     tab = open_tab(tmp_path)
     tab.ask("data/layers", run="run")
