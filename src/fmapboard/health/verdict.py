@@ -180,17 +180,7 @@ class Verdict:
         if self.seen.is_of_images or self.state == "learns":
             return LOOK
         if self.state == "does not learn":
-            lost = self.seen.lost_spread
-            if lost is not None:
-                return (
-                    f"Look at `{lost.first}` and at what is called between `{lost.last}` and it: "
-                    "weights of almost 0, a saturated activation or a softmax make inputs alike."
-                )
-            return (
-                "Look at the inputs and their labels, and train on a single batch until its "
-                "loss is near 0; see what the checks cannot see: "
-                "`fmapboard docs how_we_know#what-the-checks-cannot-see`"
-            )
+            return _next_of_stays(self.seen)
         output = _near_frequency(self.seen)
         if output is not None:
             return (
@@ -400,6 +390,21 @@ def _lost_spread(seen: Seen) -> str:
     return (
         f"the outputs of layers differ between inputs by at least {percent(lost.before)} up to "
         f"`{lost.last}`, and {behind} from `{lost.first}` on"
+    )
+
+
+def _next_of_stays(seen: Seen) -> str:
+    """What to do if the loss did not fall and nothing was found."""
+    lost = seen.lost_spread
+    if lost is not None:
+        return (
+            f"Look at `{lost.first}` and at what is called between `{lost.last}` and it: "
+            "weights of almost 0, a saturated activation or a softmax make inputs alike."
+        )
+    return (
+        "Look at the inputs and their labels, and train on a single batch until its loss is near "
+        "0; see what the checks cannot see: "
+        "`fmapboard docs how_we_know#what-the-checks-cannot-see`"
     )
 
 
