@@ -1,9 +1,10 @@
 // @ts-check
-/** Cells of the map whose brightness is not known. */
+/** Cells of the map of states: their colours, and those whose brightness is not known. */
 
 import assert from "node:assert/strict";
 import test from "node:test";
 
+import { LEVELS, shadeOf } from "../../src/fmapboard/plugin/static/model/health_states.js";
 import { UNKNOWN_LEVEL } from "../../src/fmapboard/plugin/static/model/health_states.js";
 import { columnText, fillCells } from "../../src/fmapboard/plugin/static/picture/health_map.js";
 import { CODE } from "../../src/fmapboard/plugin/static/model/health_states.js";
@@ -57,4 +58,12 @@ test("a column of an image has its name where that has the space", () => {
     ["2", "ch…ea.jpg", "chelsea.jpg"],
   );
   assert.equal(columnText(["30", ""], 120), "30");
+});
+
+test("colours of states are muted in the dark theme too, so that no cell glares", () => {
+  for (const code of Object.values(CODE)) {
+    const rgb = shadeOf("dark", code, LEVELS - 1);
+    assert.ok(Math.max(...rgb) <= 160, `${code}: ${rgb}`);
+    assert.ok(Math.max(...rgb) - Math.min(...rgb) <= 90, `${code}: ${rgb}`);
+  }
 });

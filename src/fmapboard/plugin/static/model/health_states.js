@@ -43,14 +43,14 @@ const ENDS = Object.freeze({
   ],
   dark: [
     [[48, 48, 48], [48, 48, 48]],
-    [[58, 61, 65], [124, 135, 148]],
-    [[56, 76, 124], [116, 150, 224]],
-    [[34, 96, 94], [88, 172, 168]],
-    [[128, 76, 20], [226, 146, 66]],
-    [[22, 108, 106], [96, 190, 186]],
-    [[146, 82, 14], [238, 150, 62]],
-    [[146, 40, 36], [240, 108, 98]],
-    [[140, 30, 100], [232, 122, 188]],
+    [[58, 61, 65], [104, 114, 126]],
+    [[54, 62, 84], [86, 104, 152]],
+    [[46, 66, 66], [74, 118, 116]],
+    [[72, 62, 50], [124, 100, 70]],
+    [[40, 72, 72], [66, 130, 128]],
+    [[86, 66, 42], [146, 106, 62]],
+    [[88, 56, 54], [150, 86, 82]],
+    [[82, 52, 80], [138, 86, 134]],
   ],
 });
 
@@ -66,7 +66,7 @@ export function shadeOf(theme, code, level) {
 }
 
 /** How far lines of the hatching are from the colour that they are on to black or white. */
-const INK = Object.freeze({ light: 0.4, dark: 0.45 });
+const INK = Object.freeze({ light: 0.4, dark: 0.3 });
 
 /**
  * Packed colours of all states, [codes * LEVELS], and of the lines of their hatching.
