@@ -80,8 +80,8 @@ def test_of_experts_a_row_of_weights_each_is_shown_and_none_is_a_channel(
     person.settle()
     assert [text for text in drawn_texts(person, ".grid canvas") if text.isdigit()] == [*"0123"]
     seen = set()
-    for y in (30, 56, 82, 108):
-        person.see(".grid canvas").hover(position={"x": 42, "y": y})
+    for y in (46, 72, 98, 124):
+        person.see(".grid canvas").hover(position={"x": 60, "y": y})
         person.settle()
         row, where, value = person.see(".status").text_content().split(" · ")
         expert = int(row.removeprefix("row "))
@@ -90,7 +90,7 @@ def test_of_experts_a_row_of_weights_each_is_shown_and_none_is_a_channel(
         stored, error = (float(part.replace("−", "-")) for part in value.split(" ± "))
         assert abs(stored - weight) <= error * 1.01
     assert seen == {0, 1, 2, 3}
-    person.see(".grid canvas").click(position={"x": 42, "y": 56})
+    person.see(".grid canvas").click(position={"x": 60, "y": 72})
     person.press("]")
     person.settle()
     assert "channel" not in person.page.url
@@ -110,11 +110,11 @@ def test_a_click_selects_the_output_channel_and_the_maps_show_it(
           const canvas = document.querySelector(".grid canvas");
           const box = canvas.getBoundingClientRect();
           const text = document.querySelector(".status");
-          for (let x = box.width - 5; x > 0; x -= 3) {
-            const at = { clientX: box.left + x, clientY: box.top + 200, bubbles: true };
+          for (let y = box.height - 5; y > 0; y -= 3) {
+            const at = { clientX: box.left + 80, clientY: box.top + y, bubbles: true };
             canvas.dispatchEvent(new MouseEvent("mousemove", at));
             for (let i = 0; i < 3; i += 1) await null; // the text is drawn in a microtask
-            if (text.textContent.startsWith("channel 5 ")) return [at.clientX - box.left, 200];
+            if (text.textContent.startsWith("channel 5 ")) return [80, y];
           }
         }"""
     )
@@ -138,10 +138,10 @@ def test_kernels_have_numbers_and_follow_the_tile_size(
 ) -> None:
     person = open_kernels("plain")
     numbers = [text for text in drawn_texts(person, ".grid canvas") if text.isdigit()]
-    above, left = numbers[:DRAWN], numbers[DRAWN:]  # outputs and inputs, by their norms
-    assert sorted(above, key=int) == [*map(str, range(DRAWN))]
-    assert sorted(left, key=int) == [*map(str, range(6))]
-    assert above != sorted(above, key=int)
+    left, above = numbers[:DRAWN], numbers[DRAWN:]  # outputs and inputs, by their norms
+    assert sorted(left, key=int) == [*map(str, range(DRAWN))]
+    assert sorted(above, key=int) == [*map(str, range(6))]
+    assert left != sorted(left, key=int)
     sizes = []
     for tile in ("24", "64", "192"):
         person.menu("Display")
@@ -149,8 +149,8 @@ def test_kernels_have_numbers_and_follow_the_tile_size(
         person.settle()
         sizes.append(person.see(".sheet").bounding_box()["width"])
         sizes.append(person.see(".sheet").bounding_box()["height"])
-    assert sizes[5] > sizes[3] > 6 * 64
-    assert sizes[4] > 8 * 192  # wider than the window: it scrolls
+    assert sizes[4] > sizes[2] > 6 * 64
+    assert sizes[5] > 8 * 192  # higher than the window: it scrolls
     person = open_kernels("rgb")
     numbers = [text for text in drawn_texts(person, ".grid canvas") if text.isdigit()]
     assert numbers == [*map(str, range(6))]
@@ -279,7 +279,7 @@ def test_saved_kernels_have_their_numbers_scale_and_meaning(
     texts = person.frame.evaluate("() => window.written")
     assert any(text.startswith("weights, all kernels: −") for text in texts)
     assert any(text.startswith("A − B, each ±") for text in texts)
-    assert any("A row per input, a column per output channel" in text for text in texts)
+    assert any("A row per output channel, a column per input" in text for text in texts)
     assert {str(c) for c in range(DRAWN)} <= set(texts)
 
 

@@ -141,25 +141,27 @@ function grid(outputs, inputs, more = {}) {
   return { kind: "kernels", a: of, parts: ["a"], order, arranged, sorting, rows: of.rows };
 }
 
-test("a single input or output is a list, anything else a matrix", () => {
+test("a single input or output is a list, anything else a matrix that is higher than wide", () => {
   const placed = (/** @type {any} */ { arranged: { columns, down } }) => [columns, down];
   assert.deepEqual(placed(grid(12, 1)), [0, "outputs"]);
   assert.deepEqual(placed(grid(1, 12)), [0, "inputs"]);
-  assert.deepEqual(placed(grid(4, 2)), [4, "inputs"]);
+  assert.deepEqual(placed(grid(4, 2)), [2, "outputs"]);
+  assert.deepEqual(placed(grid(2, 4)), [2, "inputs"]);
+  assert.deepEqual(placed(grid(4, 2, { transposed: true, groups: 2 })), [4, "inputs"]);
   assert.deepEqual(placed(grid(4, 2, { rows: true, height: 1 })), [2, "outputs"]);
 });
 
 test("a matrix has the largest norms first, and kernels that are not finite before them", () => {
   const hi = Float64Array.of(1, 3, 2, 1, 3, 2); // of outputs 0, 1 and 2 of input 0, then of input 1
   const plane = (/** @type {number[]} */ ...places) => places;
-  assert.deepEqual(grid(3, 2, { hi }).order, plane(1, 2, 0, 4, 5, 3));
+  assert.deepEqual(grid(3, 2, { hi }).order, plane(1, 4, 2, 5, 0, 3));
   const more = Float64Array.of(1, 3, 2, 1, 4, 2);
-  assert.deepEqual(grid(3, 2, { hi: more }).order, plane(4, 5, 3, 1, 2, 0));
+  assert.deepEqual(grid(3, 2, { hi: more }).order, plane(4, 1, 5, 2, 3, 0));
   const marks = new Uint8Array(54);
   marks[9 * 3] = MARK.NAN;
   const levels = new Uint8Array(54).fill(255);
   const planes = /** @type {any} */ ({ levels, marks });
-  assert.deepEqual(grid(3, 2, { hi, planes }).order, plane(3, 4, 5, 0, 1, 2));
+  assert.deepEqual(grid(3, 2, { hi, planes }).order, plane(3, 0, 4, 1, 5, 2));
 });
 
 test(
@@ -177,7 +179,10 @@ test(
       [13, 2, 0],
     );
     assert.equal(layoutFor(grid(8, 4), 96, 800, 500, 1).tileWidth, 96);
-    const near = layoutFor(grid(64, 16), 0, 680, 500, 1); // whole weights of 3 px need 754 px
+    const near = layoutFor(grid(64, 64), 0, 680, 500, 1); // whole weights need 768 px
     assert.ok(near.width <= 680 && near.factor > 2 && near.factor < 3);
+    // Legible kernels, which fill the width, are preferred to having all of them in view.
+    const high = layoutFor(grid(32, 16), 0, 550, 570, 1);
+    assert.deepEqual([high.factor, high.width <= 550, high.height > 570], [9, true, true]);
   },
 );

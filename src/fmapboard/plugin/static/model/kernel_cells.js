@@ -11,18 +11,21 @@ import { badMark } from "../server/palettes.js";
 /** @import {AnyScene, Arranged, GridScene, KernelsScene, Side} from "./model.js" */
 
 /**
- * Cells of a matrix, the outputs and inputs with the largest norms first, or of a list.
+ * Cells of a matrix, the outputs and inputs with the largest norms first, or of a list. A matrix is
+ * rather high than wide, since windows scroll down, unless a channel is a part of a column.
  * @param {Kernels} of
  * @returns {Arranged & {cells: number[]}} planes
  */
 export function cellsOf(of) {
-  const isColour = of.rgb && !(of.transposed && of.groups > 1);
+  const isPart = of.transposed && of.groups > 1;
+  const isColour = of.rgb && !isPart;
   const isList = isColour || (!of.rows && (of.inputs === 1 || of.outputs === 1));
   const [outputs, inputs] =
     isList || of.rowOf !== null
       ? [of.outputs, isColour ? 1 : of.inputs].map((count) => [...Array(count).keys()])
       : largestFirst(of);
-  if (isColour || of.rows || of.inputs === 1) {
+  const isTall = !isList && !isPart && of.outputs >= of.inputs;
+  if (isColour || of.rows || of.inputs === 1 || isTall) {
     const cells = outputs.flatMap((o) => inputs.map((i) => planeOf(of, o, i)));
     return { cells, isColour, columns: isList ? 0 : of.inputs, down: "outputs" };
   }

@@ -219,7 +219,7 @@ function axesOf(context, scene, of, where, look) {
   const isFlat = a.rowOf !== null; // one column, without a number
   const isDownOutputs = scene.arranged.down === "outputs";
   const chosen = order.findIndex((plane) => channelIn(scene, plane) === where.selected);
-  const y = of.top / 2 + 2;
+  const y = of.top - 10;
 
   /** @param {boolean} isDown of the rows */
   function axis(isDown) {
@@ -251,18 +251,24 @@ function axesOf(context, scene, of, where, look) {
     }
   }
 
-  function name() {
-    const text = isFlat ? "row" : isDownOutputs ? "out\\in" : "in\\out";
+  function names() {
+    const [down, across] = isDownOutputs ? ["output", "input"] : ["input", "output"];
     context.textBaseline = "middle";
     context.font = look.font;
-    write(context, text, of.left - 6, y, look.muted, "right", of.left - 8);
+    write(context, isFlat ? "row" : down, of.left - 6, y, look.text, "right", of.left - 8);
+    if (!isFlat) write(context, across, of.left, y - LINE - 2, look.text);
   }
   const whole = { left: 0, top: 0, width: where.width, height: where.height };
   const [width, height] = [of.left - 2, of.top - 2];
   return [
-    { box: { ...whole, height }, draw: () => axis(false) },
     { box: { ...whole, width }, draw: () => axis(true) },
-    { box: { ...whole, width, height }, draw: name },
+    {
+      box: { ...whole, height },
+      draw() {
+        axis(false);
+        names();
+      },
+    },
   ];
 }
 

@@ -185,12 +185,15 @@ export function hit(of, x, y) {
 
 // Kernels as a matrix of inputs and outputs.
 
-/** Width for the numbers left of a matrix, and height for those above it. */
-const [MATRIX_GUTTER, MATRIX_HEADING] = [40, 22];
+/** Width for the numbers left of a matrix, and height for the names and numbers above it. */
+const [MATRIX_GUTTER, MATRIX_HEADING] = [54, 38];
 /** Minimum side of a weight, device px; a larger matrix scrolls, unless this share of it fits. */
 const [LEAST, NEARLY] = [3, 0.75];
-/** Maximum side of a kernel of a matrix that has no tile size, CSS px. */
-const MOST = 96;
+/**
+ * Sides of a kernel of a matrix that has no tile size, CSS px: the maximum, and one up to which a
+ * matrix as wide as the window is higher than that.
+ */
+const [MOST, LEGIBLE] = [96, 48];
 /** Least height of a weight of a sequence's kernel, CSS px, and its width divided by that. */
 const [KERNEL_MIN, KERNEL_SHARE] = [6, 4];
 
@@ -200,11 +203,12 @@ function matrixLayout(request) {
   const gap = parts > 1 ? 8 : mapWidth === 1 ? 1 : 2;
   const between = (parts - 1) * BETWEEN;
   const wide = request.available - MATRIX_GUTTER - MARGIN;
-  const high = request.windowHeight - MATRIX_HEADING - MARGIN;
+  const free = request.windowHeight - MATRIX_HEADING - MARGIN;
   const across = (wide / columns - gap - between) / (parts * mapWidth);
-  const down = (high / (count / columns) - gap) / mapHeight;
+  const down = (free / (count / columns) - gap) / mapHeight;
   const longer = Math.max(mapHeight, mapWidth);
-  const fit = Math.min(rows ? across : Math.min(across, down), MOST / longer);
+  const high = Math.max(down, LEGIBLE / longer);
+  const fit = Math.min(across, rows ? across : high, MOST / longer);
   const side = tile > 0 ? Math.max(1, Math.round((tile * ratio) / longer)) : 0;
   // A matrix that nearly fits has weights of which some are a device pixel larger than others.
   const isNear = fit * ratio < LEAST && fit * ratio >= NEARLY * LEAST;
