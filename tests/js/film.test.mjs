@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
   FILM_CAPTION as CAPTION,
+  bandsFrom,
   corner,
   filmHit,
   filmLayout,
@@ -332,6 +333,29 @@ test(
     assert.equal(filmLayout({ ...few, count: 200 }).tileWidth, 96, "as without wrapping");
   },
 );
+
+test("a strip of several bands has frames that fill the width, and bands of equal length", () => {
+  const healthy = { ...REQUEST, wraps: true, rows: 1, tile: 0, count: 20, mapHeight: 48 };
+  const of = filmLayout({ ...healthy, mapWidth: 48, windowWidth: 950, windowHeight: 640 });
+  assert.deepEqual([of.columns, of.bands, of.tileWidth], [10, 2, 70]);
+  assert.ok(of.width <= 950 && of.height <= 640);
+  const more = filmLayout({ ...healthy, mapWidth: 48, rows: 3, count: 21 });
+  assert.deepEqual([more.columns, more.bands], [7, 3]);
+  const long = { ...healthy, isSequence: true, mapHeight: 1, mapWidth: 493, hasInput: false };
+  const curves = filmLayout({ ...long, count: 10, windowWidth: 950, windowHeight: 640 });
+  assert.ok(curves.columns * curves.cellWidth > 0.95 * (950 - curves.left - 8));
+});
+
+test("a window scrolls to whole bands, unless the asked one is in sight", () => {
+  const of = filmLayout({ ...REQUEST, wraps: true, rows: 1, windowHeight: 500 });
+  const { bandHeight } = of;
+  const window = { scrollTop: 0, clientHeight: 500 };
+  const seen = Math.floor(500 / bandHeight);
+  assert.equal(bandsFrom(of, window, bandHeight), 0);
+  assert.equal(bandsFrom(of, window, 9 * bandHeight), (10 - seen) * bandHeight);
+  assert.equal(bandsFrom(of, { ...window, scrollTop: 999 }, bandHeight), bandHeight);
+  assert.equal((of.height - 500) % bandHeight, 0);
+});
 
 test("a long sequence is shrunk, a map never", () => {
   const sequence = { ...REQUEST, isSequence: true, mapHeight: 1, mapWidth: 1000 };

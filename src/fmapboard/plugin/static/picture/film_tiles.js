@@ -193,13 +193,12 @@ export function paintFilm(context, film, of, where, look) {
     const tile = { box, ...over, ...(one ?? drawn) };
     if (fault) return { ...tile, ...badge(context, fault, under, look, [], true) };
     const isFar = isBeyond(film, side, channel);
-    const ranges = [2, 1].map((digits) => rangeText(film, mapsOf(i), channel, digits));
-    const fitting = (isFar ? ["▲ beyond scale", "▲ beyond"] : ranges).find(
-      (each) => context.measureText(each).width <= wide * 1.2,
-    );
+    const range = rangeText(film, mapsOf(i), channel);
+    const fits = (/** @type {string} */ text) => context.measureText(text).width <= wide;
+    const said = (isFar ? ["▲ beyond scale", "▲ beyond"] : [range]).find(fits);
     const colour = isFar ? look.text : look.muted;
-    const text = { text: fitting ?? "", x: under.left, y: under.top, colour, width: wide };
-    return { ...tile, texts: [text] };
+    const text = { text: said ?? range, x: under.left, y: under.top, colour, width: wide };
+    return { ...tile, texts: [{ ...text, isSmall: !said }] };
   }
 
   const tiles = steps.flatMap((i) => [
@@ -223,10 +222,13 @@ export function paintFilm(context, film, of, where, look) {
       height: FILM_HEADING - 2,
     };
     const corner = { ...beside, height: FILM_HEADING - 2 };
+    // The first band that is in sight from its top has all labels, the others only what they need.
+    const isFull = band === (bands.find((each) => each * of.bandHeight >= where.top) ?? bands[0]);
+    const up = isWrapped ? top : -where.top;
     /** @type {Fixed[]} */
     const names = [
-      { box: beside, draw: () => gutter(context, film, of, isWrapped ? top : -where.top, look) },
-      { box: corner, draw: () => text(context, film.unit, top + 4, of, look) },
+      { box: beside, draw: () => gutter(context, film, of, up, look, isFull) },
+      { box: corner, draw: () => isFull && text(context, film.unit, top + 4, of, look) },
       { box: above, draw: () => heading(context, film, of, own, leftOf, top, where, look) },
     ];
     return names;
@@ -288,9 +290,10 @@ function text(context, text, y, of, look, isBold = false) {
 /**
  * Labels and scale bars left of the rows. @param {CanvasRenderingContext2D} context
  * @param {Strip} film @param {FilmLayout} of @param {number} up where the band begins
- * @param {Look} look
+ * @param {Look} look @param {boolean} isFull with scales; otherwise names where lines differ
  */
-function gutter(context, film, of, up, look) {
+function gutter(context, film, of, up, look, isFull) {
+  if (!isFull && film.order.length === 1 && !of.inputHeight && !of.kernelHeight) return;
   const write = (/** @type {string} */ said, /** @type {number} */ y, isBold = false) =>
     text(context, said, y, of, look, isBold);
   const bar = (/** @type {string} */ palette, /** @type {number} */ top) =>
@@ -303,7 +306,7 @@ function gutter(context, film, of, up, look) {
   film.order.forEach((channel, row) => {
     const top = up + of.top + row * of.cellHeight;
     write(tileText(film.layer, channel), top, true);
-    if (of.tileHeight) {
+    if (of.tileHeight && isFull) {
       if (!isCurve(film.a.planes)) bar(look.palette, top + FILM_CAPTION + 1);
       scaleWords(film, channel).forEach((said, k) =>
         write(said, top + FILM_CAPTION + 14 + LINE * k),
@@ -312,6 +315,7 @@ function gutter(context, film, of, up, look) {
     if (!of.kernelHeight) return;
     const y = top + of.kernelTop;
     write("kernel, if changed", y, true);
+    if (!isFull) return;
     const isRgb = kernelPalette(film) === "rgb";
     if (!isRgb) bar("signed", y + 19);
     const own = `each ${film.unit} its own ±max`;

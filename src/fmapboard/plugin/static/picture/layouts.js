@@ -29,7 +29,9 @@ export const NUMBERS = 60;
 /** Height for the positions above rows. */
 const HEADING = 20;
 const ROW_MIN = 3;
-const ROW_MAX = 24;
+/** Rows or a matrix of which this share fits the window are shrunk to it. */
+const NEARLY = 0.75;
+const ROW_MAX = 48;
 
 /**
  * Space between cells of a line: wide enough that tiles of one cell belong together.
@@ -112,7 +114,9 @@ function rowsLayout(request) {
   const { count, parts, mapWidth, tile, available, windowHeight, ratio } = request;
   const gutter = GUTTER + (request.numbered ? NUMBERS : 0);
   const span = ((available - gutter - MARGIN - (parts - 1) * BETWEEN) * ratio) / parts;
-  const fit = Math.max(1, Math.floor(span / Math.max(mapWidth, 1)));
+  const exact = span / Math.max(mapWidth, 1);
+  const isNear = exact < 1 && exact >= NEARLY; // a few positions share a device pixel with the next
+  const fit = isNear ? exact : Math.max(1, Math.floor(exact));
   const factor = fit * Math.max(1, Math.round(tile / 64));
   const each = (windowHeight - HEADING - MARGIN) / Math.max(count, 1);
   const auto = Math.min(ROW_MAX, Math.max(ROW_MIN, each));
@@ -187,8 +191,8 @@ export function hit(of, x, y) {
 
 /** Width for the numbers left of a matrix, and height for the names and numbers above it. */
 const [MATRIX_GUTTER, MATRIX_HEADING] = [54, 38];
-/** Minimum side of a weight, device px; a larger matrix scrolls, unless this share of it fits. */
-const [LEAST, NEARLY] = [3, 0.75];
+/** Minimum side of a weight, device px; a larger matrix scrolls, unless it nearly fits. */
+const LEAST = 3;
 /**
  * Sides of a kernel of a matrix that has no tile size, CSS px: the maximum, and one up to which a
  * matrix as wide as the window is higher than that.
@@ -271,13 +275,15 @@ const KERNEL_LABELS = 56;
 const SIDES = Object.freeze(Array.from({ length: 55 }, (_, i) => 480 - 8 * i));
 /** Frames are made no smaller than this to have all bands in view. */
 const LEAST_WHOLE = 80;
+/** From this factor on, frames of whole factors nearly fill the width. */
+const FILLING = 3;
 /**
  * Height of the inputs, which are there to tell what the maps are of, and the largest one that they
  * have if there is nothing else in the window to be shown, CSS px.
  */
 const [INPUT, INPUT_MOST] = [56, 160];
-/** Rows of a sequence are this wide and high. */
-const ROW_WIDTH = 224;
+/** Least width of a row of a sequence, and of one in a strip of several bands, and its height. */
+const [ROW_WIDTH, ROW_LEAST] = [224, 160];
 const SEQUENCE_HEIGHT = 60;
 
 /**
@@ -298,11 +304,31 @@ export function filmLayout(request) {
   const all = SIDES.map((side) => film(request, side));
   const isWhole = (/** @type {FilmLayout} */ of) => of.height <= request.windowHeight;
   const whole = all.filter((_, i) => SIDES[i] >= LEAST_WHOLE).find(isWhole);
-  if (request.wraps && whole) return filling(request, whole);
   const seen = Math.min(request.count, request.isSequence ? SEQUENCES_SEEN : COLUMNS_SEEN);
   const fits = (/** @type {FilmLayout} */ of) =>
     of.bandHeight <= request.windowHeight && of.left + seen * of.cellWidth <= request.windowWidth;
-  return all.find(fits) ?? all[all.length - 1];
+  const usual = all.find(fits) ?? all[all.length - 1];
+  return request.wraps ? filling(request, widened(request, whole ?? usual)) : usual;
+}
+
+/**
+ * A strip in as many bands, with frames that fill the width. The factor of maps is not whole: then
+ * some pixels are a device pixel larger than others, and none is hidden.
+ * @param {FilmRequest} request @param {FilmLayout} of with a whole factor
+ */
+function widened(request, of) {
+  const { windowWidth, windowHeight, hasMaps, isSequence } = request;
+  const wide = windowWidth - FILM_GUTTER - FILM_MARGIN;
+  const most = Math.floor(wide / of.columns) - GAP;
+  if (isSequence && most > of.side) return film(request, most);
+  if (!hasMaps || of.factor >= FILLING) return of;
+  const isWhole = of.height <= windowHeight;
+  for (let side = most; side > of.tileWidth; side -= 1) {
+    const wider = film(request, side, { isExact: true });
+    const height = isWhole ? wider.height : wider.bandHeight;
+    if (wider.bands <= of.bands && height <= windowHeight) return wider;
+  }
+  return of;
 }
 
 /**
@@ -310,26 +336,31 @@ export function filmLayout(request) {
  * @param {FilmRequest} request @param {FilmLayout} of
  */
 function filling(request, of) {
+  if (of.height > request.windowHeight) return of;
+  const { isExact } = of;
   const free = (request.windowHeight - of.height) / of.bands; // of each band
   const kernel = of.kernelHeight ? Math.floor(free / request.rows) : 0;
-  const { height } = film(request, of.side, { kernel });
+  const { height } = film(request, of.side, { kernel, isExact });
   const input = Math.floor((request.windowHeight - height) / of.bands);
-  return film(request, of.side, { kernel, input });
+  return film(request, of.side, { kernel, input, isExact });
 }
 
 /**
  * @param {FilmRequest} request @param {number} side CSS px
- * @param {{kernel?: number, input?: number}} more height of each, CSS px
+ * @param {{kernel?: number, input?: number, isExact?: boolean}} more height of each, CSS px, and
+ *   whether frames have exactly this side
  */
-export function film(request, side, { kernel = 0, input = 0 } = {}) {
+export function film(request, side, { kernel = 0, input = 0, isExact = false } = {}) {
   const { count, rows, mapHeight, mapWidth, ratio, isSequence } = request;
   const longer = Math.max(mapHeight, mapWidth, 1);
-  const wide = isSequence ? Math.max(ROW_WIDTH, side) : side;
+  const wide = isSequence ? Math.max(request.wraps ? ROW_LEAST : ROW_WIDTH, side) : side;
   const whole = isSequence
     ? Math.floor((wide * ratio) / Math.max(mapWidth, 1))
     : Math.round((wide * ratio) / longer);
   // Only a sequence is shrunk: a map smaller than its pixels would hide some of them.
-  const factor = whole >= 1 || !isSequence ? Math.max(1, whole) : (wide * ratio) / mapWidth;
+  const exact = (wide * ratio) / (isSequence ? mapWidth : longer);
+  const isShrunk = isSequence && whole < 1;
+  const factor = isShrunk || isExact ? exact : Math.max(1, whole);
   const factorDown = isSequence ? Math.round(SEQUENCE_HEIGHT * ratio) : factor;
   const tileWidth = request.hasMaps ? Math.round(mapWidth * factor) / ratio : side;
   const tileHeight = request.hasMaps ? (mapHeight * factorDown) / ratio : 0;
@@ -337,9 +368,9 @@ export function film(request, side, { kernel = 0, input = 0 } = {}) {
   const inputHeight = request.hasInput ? Math.min(columnWidth - GAP, INPUT_MOST, INPUT + input) : 0;
   const inputTop = FILM_HEADING;
   const rowTop = FILM_HEADING + (inputHeight ? inputHeight + FILM_CAPTION : 0);
-  const most = isSequence ? 28 : Math.max(40, Math.min(72, side * 0.6), side * 0.4);
+  const usual = isSequence ? 28 : Math.max(40, Math.min(72, side * 0.6), side * 0.4);
   const kernelHeight = request.hasKernels
-    ? Math.min(columnWidth - GAP, request.hasMaps ? most + kernel : side)
+    ? Math.min(columnWidth - GAP, request.hasMaps ? usual + kernel : side)
     : 0;
   const caption = tileHeight + (request.hasMaps ? FILM_CAPTION : 0);
   const ofMaps = request.hasMaps ? MAP_LABELS : FILM_CAPTION;
@@ -348,19 +379,35 @@ export function film(request, side, { kernel = 0, input = 0 } = {}) {
   const pictures = kernelTop + (kernelHeight ? kernelHeight + FILM_CAPTION : 0) + FILM_MARGIN;
   const rowHeight = Math.max(pictures, labels);
   const places = Math.floor((request.windowWidth - FILM_GUTTER - FILM_MARGIN) / columnWidth);
-  const across = request.wraps ? Math.max(1, Math.min(places, count)) : Math.max(1, count);
-  const bands = Math.max(1, Math.ceil(count / across));
+  const most = request.wraps ? Math.max(1, Math.min(places, count)) : Math.max(1, count);
+  const bands = Math.max(1, Math.ceil(count / most));
+  const across = Math.ceil(Math.max(1, count) / bands); // no band has only a few
   const bandHeight = rowTop + rows * rowHeight + FILM_MARGIN;
+  const over = Math.max(0, bands * bandHeight - request.windowHeight);
+  // The last bands can be scrolled to without a part of one above them.
+  const isSnapped = bands > 1 && bandHeight <= request.windowHeight;
+  const cut = isSnapped ? Math.ceil(over / bandHeight) * bandHeight - over : 0;
   const cells = { count: bands * rows * across, parts: 1, columns: across, lines: bands * rows };
   return {
     ...{ tileWidth, tileHeight, factor, factorDown, ...cells, perBand: rows, bandHeight },
     ...{ cellWidth: columnWidth, cellHeight: rowHeight, rows: false, steps: count, bands },
-    ...{ inputTop, inputHeight, kernelTop, kernelHeight, side },
+    ...{ inputTop, inputHeight, kernelTop, kernelHeight, side, isExact },
     left: FILM_GUTTER, // the labels at the left, which do not scroll
     top: rowTop,
     width: FILM_GUTTER + across * columnWidth + FILM_MARGIN,
-    height: bands * bandHeight,
+    height: bands * bandHeight + cut,
   };
+}
+
+/**
+ * Where a window scrolls to for a band that is not all in sight: none is cut at the top.
+ * @param {FilmLayout} of @param {{scrollTop: number, clientHeight: number}} window
+ * @param {number} top of the band, CSS px
+ */
+export function bandsFrom({ bandHeight }, { scrollTop, clientHeight }, top) {
+  if (top >= scrollTop && top + bandHeight <= scrollTop + clientHeight) return scrollTop;
+  const seen = Math.max(1, Math.floor(clientHeight / bandHeight));
+  return top < scrollTop ? top : top - (seen - 1) * bandHeight;
 }
 
 /**

@@ -79,11 +79,12 @@ export function drawLine(context, line, box) {
  */
 export function label(
   context,
-  { text, x, y, colour, align = "left", baseline = "top", width, isBold = false },
+  { text, x, y, colour, align = "left", baseline = "top", width, isBold, isSmall },
   look,
 ) {
   context.textBaseline = baseline;
-  context.font = isBold ? look.font.replace("13px", "600 13px") : look.font;
+  const font = isSmall ? "11px" : isBold ? "600 13px" : "13px";
+  context.font = look.font.replace("13px", font);
   write(context, text, x, y, colour, align, width);
 }
 

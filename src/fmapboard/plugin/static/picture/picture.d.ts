@@ -135,6 +135,7 @@ export type Text = {
   baseline?: CanvasTextBaseline;
   width?: number | undefined;
   isBold?: boolean;
+  isSmall?: boolean;
 };
 
 /** A line around the box of a tile, or another one. */

@@ -349,8 +349,7 @@ function Pane({ model, strip, wraps, acts, scrolled, pointed, open }) {
     const [{ current: placed }, { current: element }] = [layout, scroller];
     if (!placed || !element || strip.opensAt < 0) return;
     const { left, top } = layouts.corner(placed, stepCell(placed, strip.opensAt));
-    const high = Math.min(placed.bandHeight, element.clientHeight);
-    if (wraps) reveal(element, "Top", top - placed.top, top - placed.top + high);
+    if (wraps) element.scrollTop = layouts.bandsFrom(placed, element, top - placed.top);
     else {
       const wide = Math.min(placed.cellWidth, element.clientWidth - placed.left - 8);
       reveal(element, "Left", left - placed.left - 8, left + wide + 8);
