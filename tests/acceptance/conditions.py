@@ -34,7 +34,10 @@ from fmapboard.health.rule import Rule
 from fmapboard.health.rules import BUILT_IN, group_of, is_named
 
 HEALTH = Path(fmapboard.__file__).parent / "health"
-SHARED = ("layer_findings", "evidence", "labels", "copies", "gradient_ratios")
+SHARED = (
+    *("layer_findings", "evidence", "labels", "copies", "gradient_ratios", "signal", "attention"),
+    *("gradient_cuts", "saturation", "output_sources", "updates", "nonfinite_causes"),
+)
 """Modules besides those of the rules, in the order in which they import each other."""
 GROUPS = {rule.kind: group_of(rule) for rule in BUILT_IN}
 Key = tuple[str, int, str]

@@ -22,7 +22,8 @@ PARTS = ("Why it hurts:", "Silent:", "Example:")
 PLAIN = {0, 1, 2}
 """Numbers that need no source, of either sign."""
 NAMES = ("states", "evidence", "labels", "progress", "record")
-NAMES += ("copies", "gradient_ratios", "nonfinite_causes")
+NAMES += ("copies", "gradient_ratios", "nonfinite_causes", "signal", "attention")
+NAMES += ("gradient_cuts", "saturation", "output_sources", "updates")
 JUDGES = [HEALTH / f"{name}.py" for name in NAMES]
 """Modules of ``health``, besides the rules, in which no other number stands."""
 READERS = [*JUDGES, HEALTH / "verdict.py", HEALTH / "layer_findings.py"]
@@ -80,6 +81,23 @@ def test_a_module_has_one_rule_which_has_its_name_and_is_built_in(path: Path) ->
     built_in = [type(known).__name__ for known in BUILT_IN if known.kind == path.stem]
     assert built_in == [rule.name]
     assert rule.name.removesuffix("Check").lower() == path.stem.replace("_", "")
+
+
+def code_lines(path: Path) -> int:
+    """Lines of a module that are neither blank, nor comments, nor docstrings."""
+    prose = set()
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            first = node.body[0]
+            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+                prose |= set(range(first.lineno, (first.end_lineno or 0) + 1))
+    lines = enumerate(path.read_text().splitlines(), 1)
+    return sum(number not in prose and line.strip()[:1] not in ("", "#") for number, line in lines)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def test_a_rule_can_be_read_in_one_go(path: Path) -> None:
+    assert 25 <= code_lines(path) <= 60
 
 
 def test_every_built_in_rule_has_a_module() -> None:

@@ -10,6 +10,8 @@ After a change of a rule's docstring, its fields or `health.thresholds`, run::
 
 from __future__ import annotations
 
+import ast
+import importlib
 import inspect
 import re
 import sys
@@ -32,6 +34,15 @@ WIDTH = 120
 """Columns of a line of the pages; rows of tables may be longer."""
 PAGES = {rule.kind: f"{group_of(rule)}.md" for rule in BUILT_IN}
 """Kind -> its page, in ``docs/checks``."""
+
+FACTS = tuple(
+    f"fmapboard.health.{name}"
+    for name in (
+        *("layer_findings", "copies", "gradient_ratios", "gradient_cuts", "signal", "attention"),
+        *("saturation", "output_sources", "updates"),
+    )
+)
+"""Modules of what rules look at besides `Evidence`."""
 
 PICTURES = {
     "not_in_optimizer": "change of three weights: that of the new head, 17.weight, stays 0",
@@ -166,10 +177,9 @@ def values_text() -> str:
 
 
 def limits_of(rule: Rule) -> list[Limit]:
-    """The thresholds that the module of a rule names, each once, in the order of the names."""
-    module = _module(rule)
+    """The thresholds that a rule names, and the facts it imports, each once, in that order."""
     options: dict[str, str] = {}
-    source = inspect.getsource(module)
+    source = "\n".join([inspect.getsource(_module(rule)), *_sources_of_facts(rule)])
     for option, name in re.findall(r"^    (\w+): \w+ = thresholds\.(\w+)\.value$", source, re.M):
         options[name] = option
     limits: list[Limit] = []
@@ -178,6 +188,32 @@ def limits_of(rule: Rule) -> list[Limit]:
         if isinstance(threshold, Threshold):
             limits.append(Limit(options.get(name, ""), threshold))
     return limits
+
+
+def _sources_of_facts(rule: Rule) -> Iterator[str]:
+    """What a rule imports from `FACTS`, with what that needs of its own module, as source."""
+    for node in ast.parse(inspect.getsource(_module(rule))).body:
+        if not isinstance(node, ast.ImportFrom) or node.module not in FACTS:
+            continue
+        text = inspect.getsource(importlib.import_module(node.module))
+        parts = {name: part for part in ast.parse(text).body for name in _names_set_by(part)}
+        waiting = [alias.name for alias in node.names]
+        used: set[str] = set()
+        while waiting:
+            name = waiting.pop()
+            if name not in parts or name in used:
+                continue
+            used.add(name)
+            waiting += [n.id for n in ast.walk(parts[name]) if isinstance(n, ast.Name)]
+        yield from (ast.unparse(part) for name, part in parts.items() if name in used)
+
+
+def _names_set_by(part: ast.stmt) -> Iterator[str]:
+    """The names that a statement of a module defines."""
+    if isinstance(part, ast.FunctionDef | ast.ClassDef):
+        yield part.name
+    elif isinstance(part, ast.Assign):
+        yield from (target.id for target in part.targets if isinstance(target, ast.Name))
 
 
 def _described(rule: Rule) -> tuple[str, str]:

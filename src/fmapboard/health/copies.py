@@ -9,6 +9,41 @@ import numpy as np
 from fmapboard.formats.overview import Flags
 from fmapboard.formats.tab_records import Floats
 from fmapboard.health import thresholds
+from fmapboard.health.evidence import Evidence, is_weighted
+from fmapboard.health.table import HealthRow
+
+
+def copied_layers(evidence: Evidence, share: float, least: int) -> list[tuple[HealthRow, float]]:
+    """The layers with enough copied channels, and the share of these.
+
+    Args:
+        evidence: of the run.
+        share: share of the drawn channels that have a copy, from which a layer counts.
+        least: number of channels that a layer must have.
+    """
+    copied = []
+    for row in evidence.layers.rows:
+        if row.facts.channels == 1:
+            break
+        statistics = evidence.record.first.get(row.facts.label)
+        if statistics is None or not _has_weights(row, statistics):
+            continue
+        copied_channels = copied_share(statistics, least)
+        if copied_channels >= share:
+            copied.append((row, copied_channels))
+    return copied
+
+
+def _has_weights(row: HealthRow, statistics: Mapping[str, Floats]) -> bool:
+    """True for layers that compute each unit with weights of its own, units and heads included.
+
+    Of the two rows that are read per head, that of the largest logit is left out, and so are heads
+    that attend to a single token, whose rows all have the same numbers.
+    """
+    if row.facts.unit == "head":
+        is_sharp = bool((statistics["maximum"] >= thresholds.SINGLE_TOKEN.value).any())
+        return row.facts.layer.endswith(".rows") and not is_sharp
+    return is_weighted(row) or row.facts.unit == "unit"
 
 
 def copied_share(statistics: Mapping[str, Floats], least: int) -> float:

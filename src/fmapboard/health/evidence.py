@@ -16,7 +16,7 @@ from fmapboard.formats.training_facts import OutputFacts, TrainingFacts
 from fmapboard.health import thresholds
 from fmapboard.health.layer_findings import DeadLayer, dead_layers
 from fmapboard.health.record import NotRecorded, RunRecord, Series, Steps
-from fmapboard.health.table import HealthRow, HealthTable, is_normalized
+from fmapboard.health.table import HealthRow, HealthTable
 
 OutputSteps = Mapping[int, OutputFacts]
 """Logged step -> what is known of an output, ascending."""
@@ -77,14 +77,6 @@ class ConstantOutput(NamedTuple):
     since: int
     spread: float
     is_one: bool
-
-
-class Change(NamedTuple):
-    """How much the activations grow or fade over a stretch of layers."""
-
-    first: HealthRow
-    last: HealthRow
-    factor: float
 
 
 class Growth(NamedTuple):
@@ -579,6 +571,11 @@ class Evidence(UpdateEvidence):
             return None
         return next(iter(self.record.health.rows), None)
 
+    @property
+    def lowest_at_end(self) -> float:
+        """The smallest value that the last layer returns at any step; NaN if it is not known."""
+        return float(np.nanmin(self.layers.columns["minimum"][:, -1]))
+
     @cached_property
     def loses_inputs(self) -> HealthRow | None:
         """The first layer with weights whose channels hardly vary at the first logged step.
@@ -838,23 +835,6 @@ def _image_scale(every: Sequence[Mapping[str, float]], since: int) -> ImageScale
 def is_weighted(row: HealthRow) -> bool:
     """True for layers with kernels and linear layers."""
     return row.facts.kernel_shape is not None or row.facts.type == "Linear"
-
-
-def stretches(table: HealthTable, stds: Sequence[float]) -> list[list[tuple[HealthRow, float]]]:
-    """Three layers or more in a row with no normalization between them, and their numbers.
-
-    Args:
-        table: of all layers.
-        stds: one number per row; rows with NaN are left out.
-    """
-    parts: list[list[tuple[HealthRow, float]]] = [[]]
-    for row, std in zip(table.rows, stds, strict=True):
-        if math.isfinite(std):
-            parts[-1].append((row, std))
-        if is_normalized(row):
-            parts.append([])
-    least = thresholds.STRETCH.value
-    return [part for part in parts if len(part) >= least and part[0][1] > 0]
 
 
 def since_share(table: HealthTable, row: int, least: float, since: int) -> int:

@@ -94,6 +94,11 @@ class InputMagnitudes(NamedTuple):
     since: int
     ratios: Floats
 
+    @property
+    def median(self) -> float:
+        """The median over the steps."""
+        return float(np.median(self.ratios))
+
 
 def input_magnitudes(evidence: Evidence) -> InputMagnitudes | None:
     """The norm of the gradient of the first layer's weight over that of its bias.
@@ -114,3 +119,18 @@ def input_magnitudes(evidence: Evidence) -> InputMagnitudes | None:
     if not len(values):
         return None
     return InputMagnitudes(row, int(steps[0]), values[:, 0] / values[:, 1])
+
+
+def receives_zeros(evidence: Evidence, row: HealthRow) -> bool:
+    """True if the weight of a layer is not 0, its gradient is, and all that it returns is constant.
+
+    The gradient is the sum over the batch of what the layer receives, each weighted.
+    """
+    weight = f"{row.facts.layer}.weight"
+    is_trained = any((series.values > 0).any() for series in evidence.gradient_norms.values())
+    if not (is_trained and evidence.has_zero_gradient(weight)):
+        return False
+    if weight not in evidence.record.scalars.get(tags.UPDATE_RATIO, {}):
+        return False  # it may be 0
+    constant = evidence.layers.columns["constant"][:, evidence.layers.rows.index(row)]
+    return bool((constant == 1).all())

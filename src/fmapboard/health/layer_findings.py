@@ -13,7 +13,7 @@ from fmapboard.formats.training_facts import FirstNonfinite
 from fmapboard.health import thresholds
 from fmapboard.health.finding import whole_percent
 from fmapboard.health.states import is_activation, states
-from fmapboard.health.table import HealthTable, call_text
+from fmapboard.health.table import HealthTable, call_text, is_normalized
 
 Flags = npt.NDArray[np.bool_]
 
@@ -150,6 +150,21 @@ OFF = ("These channels are 0 everywhere in each of these images; others may exci
 """The same for a run of images, which says nothing about training."""
 
 
+_FROM_START = "These channels pass no gradient, since the first logged step, so before this run: "
+_WEIGHTS = (
+    f"{_FROM_START}the layer's weights are 0, since its output is the same whatever it receives",
+    "Initialize the weights at random, and check the checkpoint if one was loaded",
+)
+_SCALE = (
+    f"{_FROM_START}the scale of the normalization behind the layer is 0, or its shift far below 0",
+    "Check the initial or loaded weight (1) and bias (0) of the normalization",
+)
+_BIASES = (
+    f"{_FROM_START}biases below zero outweigh what the weights make of the input",
+    "Check whether biases are far below zero or weights far too small, when initialized or loaded, "
+    "and look at the network's input",
+)
+"""The same for channels that are dead since the first logged step."""
 OF_OWN_RULES = ("expert", "head")
 """Units whose dead ones have rules of their own: the layer passes something on all the same."""
 
@@ -175,6 +190,23 @@ def dead_layers(table: HealthTable) -> list[DeadLayer]:
             behind = int((whole[spell.last, later] & has_kernels[later]).sum())
         found.append(DeadLayer(spell, float(shares[spell.last, spell.row]), behind))
     return sorted(found, key=lambda layer: layer.share < thresholds.MAJOR_SHARE.value)
+
+
+def least_dead_share(table: HealthTable, spell: Spell) -> float:
+    """The smallest share of the layer's channels since the spell began, 0 to 1."""
+    is_in_it = np.array([step >= spell.since for step in table.steps])
+    return float(np.nanmin(table.columns["dead"][is_in_it, spell.row]))
+
+
+def explanation_of_dead(table: HealthTable, spell: Spell) -> tuple[str, str]:
+    """What dead channels of a layer may mean, and what to do."""
+    if table.is_of_images:
+        return OFF
+    if spell.since > table.steps[0]:
+        return DEAD
+    if table.columns["constant"][0, spell.row] >= 1 - thresholds.SHARE_ROUNDING.value:
+        return _WEIGHTS
+    return _SCALE if is_normalized(table.rows[spell.row]) else _BIASES
 
 
 def _dead(table: HealthTable) -> tuple[Flags, Flags]:

@@ -287,3 +287,11 @@ def _of_parameter(first_seen: FirstSeen) -> Cause:
             f"or norm at 0, or a division by 0{f'; {_SMALLER}' if large else ''}",
         )
     return f"{start}: the values arise in the loss or in the backward pass{large}{after}", advice
+
+
+def is_spared(evidence: Evidence, first: FirstNonfinite | None) -> bool:
+    """True if only gradients were not finite, in a step in which no optimizer used them."""
+    if first is None or first.place != "gradients_of_maps":
+        return False
+    facts = evidence.record.facts.get(first.step)
+    return facts is not None and facts.no_gradient is None

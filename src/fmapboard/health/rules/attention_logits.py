@@ -4,33 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
-import numpy as np
-
-from fmapboard.formats import tags
 from fmapboard.health import effects, thresholds
+from fmapboard.health.attention import growing_logits
 from fmapboard.health.evidence import Evidence
 from fmapboard.health.finding import Finding, rounded
-from fmapboard.health.record import NotRecorded, Series
 from fmapboard.health.rule import Rule
-from fmapboard.health.table import HealthRow, call_text
-
-
-class Growth(NamedTuple):
-    """A layer whose largest logit keeps growing.
-
-    Attributes:
-        since: the logged step since which it is out of range.
-        row: the layer.
-        first: its largest logit at the first logged step.
-        last: likewise, at the newest step.
-    """
-
-    since: int
-    row: HealthRow
-    first: float
-    last: float
+from fmapboard.health.table import call_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +43,7 @@ class AttentionLogitsCheck(Rule):
     def find(self, evidence: Evidence) -> Iterator[Finding]:
         """See `Rule.find`."""
         table = evidence.layers
-        grown = [] if table.is_of_images else self._grown(evidence)
+        grown = growing_logits(evidence, self.limit, self.growth, self.least)
         if not grown:
             return
         first = min(grown, key=lambda growth: growth.since)
@@ -83,32 +64,3 @@ class AttentionLogitsCheck(Rule):
             advice="Lower the learning rate or warm it up, or normalize queries and keys",
             picture=evidence.record.picture(first.row),
         )
-
-    def _grown(self, evidence: Evidence) -> list[Growth]:
-        """The layers whose largest logit keeps growing."""
-        scalars = evidence.record.scalars.get(tags.ATTENTION_LOGIT)
-        has_heads = any(row.facts.unit == "head" for row in evidence.layers.rows)
-        if scalars is None:
-            if has_heads:
-                raise NotRecorded(f"the scalars {tags.ATTENTION_LOGIT}/…")
-            return []
-        found = []
-        for row in evidence.layers.rows:
-            series = scalars.get(f"{row.facts.label}/{tags.HIGHEST_HEAD}")
-            since = None if series is None else self._since(series)
-            if series is not None and since is not None:
-                first = float(series.values[0])
-                found.append(Growth(since, row, first, float(series.values[-1])))
-        return found
-
-    def _since(self, series: Series) -> int | None:
-        """First of the newest steps at which a logit is out of range; None if it does not grow."""
-        values = series.values
-        newest = values[-self.least :]
-        if len(newest) < self.least or not np.isfinite(values).all():
-            return None
-        is_growing = bool((np.diff(newest) > 0).all()) and newest[0] >= self.limit
-        if not is_growing or values[-1] < self.growth * max(values[0], 1.0):
-            return None
-        inside = np.flatnonzero(values < self.limit)
-        return int(series.steps[inside[-1] + 1 if len(inside) else 0])

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fmapboard.formats.tab_records import Floats
 from fmapboard.health import effects, thresholds
-from fmapboard.health.copies import copied_share
-from fmapboard.health.evidence import Evidence, is_weighted
+from fmapboard.health.copies import copied_layers
+from fmapboard.health.evidence import Evidence
 from fmapboard.health.finding import Finding, whole_percent
 from fmapboard.health.record import NotRecorded
 from fmapboard.health.rule import Rule
-from fmapboard.health.table import HealthRow, call_text
+from fmapboard.health.table import call_text
 
 _KERNELS = (
     "Equal kernels compute the same feature. They get equal gradients and stay equal as long as "
@@ -62,7 +61,7 @@ class CopiedChannelsCheck(Rule):
         if not evidence.record.first:
             raise NotRecorded("records of the first logged step (fmapboard_first/…)")
         table = evidence.layers
-        copied = self._copied(evidence)
+        copied = copied_layers(evidence, self.share, self.least)
         if not copied:
             return
         row, share = copied[0]
@@ -84,29 +83,3 @@ class CopiedChannelsCheck(Rule):
             advice="" if table.is_of_images else advice,
             picture=evidence.record.picture(row),
         )
-
-    def _copied(self, evidence: Evidence) -> list[tuple[HealthRow, float]]:
-        """The layers with enough copied channels, and the share of these."""
-        copied = []
-        for row in evidence.layers.rows:
-            if row.facts.channels == 1:
-                break
-            statistics = evidence.record.first.get(row.facts.label)
-            if statistics is None or not _has_weights(row, statistics):
-                continue
-            share = copied_share(statistics, self.least)
-            if share >= self.share:
-                copied.append((row, share))
-        return copied
-
-
-def _has_weights(row: HealthRow, statistics: Mapping[str, Floats]) -> bool:
-    """True for layers that compute each unit with weights of its own, units and heads included.
-
-    Of the two rows that are read per head, that of the largest logit is left out, and so are heads
-    that attend to a single token, whose rows all have the same numbers.
-    """
-    if row.facts.unit == "head":
-        is_sharp = bool((statistics["maximum"] >= thresholds.SINGLE_TOKEN.value).any())
-        return row.facts.layer.endswith(".rows") and not is_sharp
-    return is_weighted(row) or row.facts.unit == "unit"

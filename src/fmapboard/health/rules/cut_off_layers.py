@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
-
-import numpy as np
 
 from fmapboard.health import effects, thresholds
 from fmapboard.health.evidence import Evidence
 from fmapboard.health.finding import Finding, named
+from fmapboard.health.gradient_cuts import cut_off_weights
 from fmapboard.health.rule import Rule
 
 
@@ -46,7 +45,7 @@ class CutOffLayersCheck(Rule):
         steps = evidence.without_gradient
         if len(steps) < self.least:
             return
-        names = self._names(evidence)
+        names = cut_off_weights(evidence, self.ignored, self.flat)
         if not names:
             return
         are = "weights are" if len(names) > 1 else "weight is"
@@ -62,49 +61,3 @@ class CutOffLayersCheck(Rule):
             "used or passed through something without a slope, such as rounding",
             advice="Remove what cuts the gradient off, or freeze the layer",
         )
-
-    def _names(self, evidence: Evidence) -> list[str]:
-        """The weights without a gradient."""
-        steps = evidence.without_gradient
-        always = set.intersection(*steps.values())
-        weights = [name for name in evidence.gradient_norms if name.endswith(".weight")]
-        zero = {name for name in weights if evidence.has_zero_gradient(name)}
-        if len(zero) > self.flat * len(weights):
-            always |= zero
-        names = [name for name in sorted(always) if _is_used(evidence, name, steps)]
-        if names or evidence.record.health is None:
-            return names
-        kernels = evidence.kernels
-        ignored = sorted(name for name in kernels & always if _ran(evidence, name, steps))
-        return ignored if len(ignored) >= max(2, self.ignored * len(kernels)) else []
-
-
-def _is_used(evidence: Evidence, parameter: str, steps: Iterable[int]) -> bool:
-    """True for a weight of a layer that is used, so that a gradient would be expected.
-
-    Another parameter of the layer has a gradient, or the layer ran at these steps before every
-    layer that has one: something cuts off the start of the network.
-    """
-    layer, _, own = parameter.rpartition(".")
-    if "weight" not in own or not layer:
-        return False
-    trained = {name.rpartition(".")[0] for name in evidence.gradient_norms}
-    if layer in trained:
-        return True
-    if evidence.record.health is None:
-        return False
-    layers = [row.facts.layer for row in evidence.record.health.rows]
-    first = next((index for index, name in enumerate(layers) if name in trained), 0)
-    return layer in layers[:first] and _ran(evidence, parameter, steps)
-
-
-def _ran(evidence: Evidence, parameter: str, steps: Iterable[int]) -> bool:
-    """True if the layer of a parameter ran at these steps."""
-    table = evidence.layers
-    layer = parameter.rpartition(".")[0]
-    rows = [index for index, row in enumerate(table.rows) if row.facts.layer == layer]
-    if not rows:
-        return False
-    is_asked = np.isin(table.steps, list(steps))
-    is_known = np.isfinite(table.columns["minimum"][is_asked][:, rows])  # [steps, calls]
-    return bool(is_known.any(1).all())

@@ -6,29 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from fmapboard.health import effects, thresholds
 from fmapboard.health.evidence import Evidence
 from fmapboard.health.finding import Finding, whole_percent
-from fmapboard.health.layer_findings import DEAD, LINES, OFF, DeadLayer, Spell
+from fmapboard.health.layer_findings import (
+    LINES,
+    DeadLayer,
+    explanation_of_dead,
+    least_dead_share,
+)
 from fmapboard.health.rule import Rule
-from fmapboard.health.table import HealthTable, after_activation, call_text, is_normalized
-
-_FROM_START = "These channels pass no gradient, since the first logged step, so before this run: "
-_WEIGHTS = (
-    f"{_FROM_START}the layer's weights are 0, since its output is the same whatever it receives",
-    "Initialize the weights at random, and check the checkpoint if one was loaded",
-)
-_SCALE = (
-    f"{_FROM_START}the scale of the normalization behind the layer is 0, or its shift far below 0",
-    "Check the initial or loaded weight (1) and bias (0) of the normalization",
-)
-_BIASES = (
-    f"{_FROM_START}biases below zero outweigh what the weights make of the input",
-    "Check whether biases are far below zero or weights far too small, when initialized or loaded, "
-    "and look at the network's input",
-)
+from fmapboard.health.table import after_activation, call_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +67,12 @@ class DeadCheck(Rule):
             besides += f"; {further} further layers have as many"
         word = "dead"
         healthy = f"below {whole_percent(self.share)}"
-        meaning, advice = _explanation(table, layer.spell)
+        meaning, advice = explanation_of_dead(table, layer.spell)
         if table.is_of_images:
             word = "off"
             healthy = ""
         share = whole_percent(layer.share)
-        least = whole_percent(_least_share(table, layer.spell))
+        least = whole_percent(least_dead_share(table, layer.spell))
         of_them = "" if least == share else f", {least} or more of them"
         return Finding(
             message=f"{share} of {count}{row.facts.unit}s {word} in {where}{of_them} "
@@ -97,20 +85,3 @@ class DeadCheck(Rule):
             advice=advice,
             picture=evidence.record.picture(row),
         )
-
-
-def _least_share(table: HealthTable, spell: Spell) -> float:
-    """The smallest share of the layer's channels since the spell began, 0 to 1."""
-    is_in_it = np.array([step >= spell.since for step in table.steps])
-    return float(np.nanmin(table.columns["dead"][is_in_it, spell.row]))
-
-
-def _explanation(table: HealthTable, spell: Spell) -> tuple[str, str]:
-    """Meaning and advice."""
-    if table.is_of_images:
-        return OFF
-    if spell.since > table.steps[0]:
-        return DEAD
-    if table.columns["constant"][0, spell.row] >= 1 - thresholds.SHARE_ROUNDING.value:
-        return _WEIGHTS
-    return _SCALE if is_normalized(table.rows[spell.row]) else _BIASES

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fmapboard.formats import tags
 from fmapboard.health import effects, thresholds
-from fmapboard.health.evidence import Evidence, since_share
+from fmapboard.health.attention import dead_heads, has_sharp_head
+from fmapboard.health.evidence import Evidence
 from fmapboard.health.finding import Finding
 from fmapboard.health.rule import Rule
-from fmapboard.health.table import HealthTable, call_text
+from fmapboard.health.table import call_text
 
 _UNIFORM = (
     "attend to all tokens alike",
@@ -56,19 +56,14 @@ class DeadHeadsCheck(Rule):
         table = evidence.layers
         if table.is_of_images:
             return
-        found = []
-        for index in range(len(table.rows)):
-            share = _dead(table, index)
-            since = since_share(table, index, share, table.steps[-1])
-            if share > 0 and table.steps[-1] - since >= self.span:
-                found.append((since, index, share))
+        found = dead_heads(table, self.span)
         if not found:
             evidence.check_attention()
             return
-        since, index, share = min(found)
-        row = table.rows[index]
-        count = round(share * row.facts.channels)
-        attend, meaning, advice = _ONE_HOT if _is_sharp(evidence, row.facts.label) else _UNIFORM
+        first = found[0]
+        row = first.row
+        count = round(first.share * row.facts.channels)
+        attend, meaning, advice = _ONE_HOT if has_sharp_head(evidence, row) else _UNIFORM
         if count == 1:
             attend = attend.replace("attend", "attends")
         more = ""
@@ -77,28 +72,12 @@ class DeadHeadsCheck(Rule):
             more = f"; the same of heads of {len(found) - 1} further {layers}"
         yield Finding(
             message=f"{count} of {row.facts.channels} heads of {call_text(table, row)} {attend} "
-            f"since step {since}{more}",
-            since_step=since,
+            f"since step {first.since}{more}",
+            since_step=first.since,
             layer=row.facts.label,
-            value=share,
+            value=first.share,
             healthy="0",
             meaning=meaning,
             advice=advice,
             picture=evidence.record.picture(row),
         )
-
-
-def _dead(table: HealthTable, index: int) -> float:
-    """Share of a layer's heads that are dead at the newest steps; 0 of other layers."""
-    if table.rows[index].facts.unit != "head":
-        return 0.0
-    lasting = float(table.columns["dead_lasting"][-1, index])
-    return lasting if lasting > thresholds.SHARE_ROUNDING.value else 0.0
-
-
-def _is_sharp(evidence: Evidence, label: str) -> bool:
-    """True if the sharpest head of a layer attends to one token at the newest step."""
-    lowest = evidence.record.scalars.get(tags.ATTENTION_ENTROPY, {}).get(
-        f"{label}/{tags.LOWEST_HEAD}"
-    )
-    return lowest is not None and float(lowest.values[-1]) <= thresholds.ONE_HOT_HEAD.value

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from fmapboard.health import effects, thresholds
-from fmapboard.health.evidence import Change, Evidence, is_weighted, stretches
+from fmapboard.health.evidence import Evidence
 from fmapboard.health.finding import Finding, rounded
 from fmapboard.health.rule import Rule
+from fmapboard.health.signal import faded_stretch
 from fmapboard.health.table import HealthRow, HealthTable, call_text
 
 
@@ -47,7 +45,7 @@ class FadingSignalCheck(Rule):
         table = evidence.layers
         if not evidence.has_loss_that_stays and not evidence.has_constant_output:
             return
-        stretch = self._faded_stretch(evidence)
+        stretch = faded_stretch(evidence, self.fading)
         spread = max([output.spread or 0.0 for output in evidence.first_outputs], default=0.0)
         last: HealthRow | None = None
         if stretch is not None:
@@ -75,23 +73,6 @@ class FadingSignalCheck(Rule):
             advice="Use the layers' own initialization, ReLU, or normalization layers",
             picture=evidence.record.picture(last) if last else "",
         )
-
-    def _faded_stretch(self, evidence: Evidence) -> Change | None:
-        """The first stretch of layers over which the signal fades."""
-        table = evidence.layers
-        stds = []
-        for row in table.rows:
-            statistics = evidence.record.first.get(row.facts.label)
-            if statistics is None or not is_weighted(row):
-                stds.append(math.nan)
-            else:
-                stds.append(float(np.median(statistics["std"])))
-        for stretch in stretches(table, stds):
-            first, most = stretch[0]
-            last, std = stretch[-1]
-            if 0 < std <= self.fading * most:
-                return Change(first, last, most / std)
-        return None
 
 
 def _alike_text(table: HealthTable, spread: float, lost_at: HealthRow | None) -> str:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from fmapboard.health import effects, thresholds
-from fmapboard.health.evidence import Change, Evidence, is_weighted, stretches
+from fmapboard.health.evidence import Evidence
 from fmapboard.health.finding import Finding, rounded
 from fmapboard.health.rule import Rule
+from fmapboard.health.signal import growth_over_layers
 from fmapboard.health.table import call_text
 
 
@@ -41,7 +39,7 @@ class GrowingSignalCheck(Rule):
     def find(self, evidence: Evidence) -> Iterator[Finding]:
         """See `Rule.find`."""
         table = evidence.layers
-        grown = _growth_over_layers(evidence)
+        grown = growth_over_layers(evidence)
         if grown is None or grown.factor < self.depth or evidence.falls():
             return
         first = call_text(table, grown.first)
@@ -58,24 +56,3 @@ class GrowingSignalCheck(Rule):
             advice="Scale the initial weights with the number of inputs, or add normalization",
             picture=evidence.record.picture(grown.last),
         )
-
-
-def _growth_over_layers(evidence: Evidence) -> Change | None:
-    """The stretch of layers over which the activations grow most."""
-    table = evidence.layers
-    stds = []
-    for row, std in zip(table.rows, table.columns["std"][0].tolist(), strict=True):
-        stds.append(std if is_weighted(row) else math.nan)
-    known = np.flatnonzero(np.isfinite(stds))
-    first_layer = table.rows[int(known[0])] if known.size else None
-    received = evidence.record.network_input.get(table.steps[0], {}).get("std", 1.0)
-    most: Change | None = None
-    for stretch in stretches(table, stds):
-        first, std = stretch[0]
-        last, last_std = stretch[-1]
-        factor = last_std / std
-        if first is first_layer:  # its response to images of standard deviation 1
-            factor *= min(received, 1.0)
-        if most is None or factor > most.factor:
-            most = Change(first, last, factor)
-    return most

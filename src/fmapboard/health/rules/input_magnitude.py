@@ -6,13 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
-from fmapboard.formats import tags
 from fmapboard.health import effects, thresholds
 from fmapboard.health.evidence import Evidence
 from fmapboard.health.finding import Finding, rounded
-from fmapboard.health.gradient_ratios import input_magnitudes
+from fmapboard.health.gradient_ratios import input_magnitudes, receives_zeros
 from fmapboard.health.record import NotRecorded
 from fmapboard.health.rule import Rule
 from fmapboard.health.table import HealthRow
@@ -54,43 +51,27 @@ class InputMagnitudeCheck(Rule):
         if evidence.image_numbers:
             return  # images have rules of their own
         first = evidence.first_layer
-        if first is not None and _receives_zeros(evidence, first):
+        if first is not None and receives_zeros(evidence, first):
             yield _zeros(evidence, first)
             return
         if first is not None and first.facts.type == "Embedding":
             return  # words have no magnitude
         found = input_magnitudes(evidence)
-        if found is None or min(found.ratios[0], np.median(found.ratios)) > self.noise:
+        if found is None or min(found.ratios[0], found.median) > self.noise:
             raise NotRecorded("the input's range")
         value = float(found.ratios[0])
         if self.low < value < self.high:
             return
-        row = found.row
         yield Finding(
             message=f"the network's inputs have a magnitude of about {rounded(value)} since "
-            f"step {found.since}, estimated from its first layer, `{row.facts.layer}`",
+            f"step {found.since}, estimated from its first layer, `{found.row.facts.layer}`",
             since_step=found.since,
-            layer=row.facts.label,
+            layer=found.row.facts.label,
             value=value,
             healthy="0.1 to 100",
             meaning="They are not scaled" if value > 1 else "They are scaled twice, or zeros",
             advice="Subtract the mean of each input and divide by its standard deviation",
         )
-
-
-def _receives_zeros(evidence: Evidence, row: HealthRow) -> bool:
-    """True if the weight of a layer is not 0, its gradient is, and all that it returns is constant.
-
-    The gradient is the sum over the batch of what the layer receives, each weighted.
-    """
-    weight = f"{row.facts.layer}.weight"
-    is_trained = any((series.values > 0).any() for series in evidence.gradient_norms.values())
-    if not (is_trained and evidence.has_zero_gradient(weight)):
-        return False
-    if weight not in evidence.record.scalars.get(tags.UPDATE_RATIO, {}):
-        return False  # it may be 0
-    constant = evidence.layers.columns["constant"][:, evidence.layers.rows.index(row)]
-    return bool((constant == 1).all())
 
 
 def _zeros(evidence: Evidence, row: HealthRow) -> Finding:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from fmapboard.formats.training_facts import FirstNonfinite
 from fmapboard.health import effects
 from fmapboard.health.evidence import Evidence
 from fmapboard.health.finding import Finding
@@ -15,6 +14,7 @@ from fmapboard.health.nonfinite_causes import (
     FirstSeen,
     cause,
     is_input_lost,
+    is_spared,
     not_finite,
     own_weights,
     recorded,
@@ -47,7 +47,7 @@ class NonfiniteCheck(Rule):
         """See `Rule.find`."""
         record = evidence.record
         table = evidence.layers
-        if _is_spared(evidence, table.first_nonfinite):
+        if is_spared(evidence, table.first_nonfinite):
             table = replace(table, first_nonfinite=None)
         found = first_nonfinite(table)
         if found is None:
@@ -77,11 +77,3 @@ class NonfiniteCheck(Rule):
             advice=advice,
             picture="" if found.index is None else record.picture(table.rows[found.index]),
         )
-
-
-def _is_spared(evidence: Evidence, first: FirstNonfinite | None) -> bool:
-    """True if only gradients were not finite, in a step in which no optimizer used them."""
-    if first is None or first.place != "gradients_of_maps":
-        return False
-    facts = evidence.record.facts.get(first.step)
-    return facts is not None and facts.no_gradient is None

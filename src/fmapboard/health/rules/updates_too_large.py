@@ -6,14 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-import numpy.typing as npt
-
-from fmapboard.formats.training_facts import TrainingFacts
 from fmapboard.health import effects, thresholds
-from fmapboard.health.evidence import Evidence, Ratios
-from fmapboard.health.finding import Finding, percent, times
+from fmapboard.health.evidence import Evidence
+from fmapboard.health.finding import Finding
 from fmapboard.health.rule import Rule
+from fmapboard.health.updates import Decay, harmful_decay, large_updates
 
 _TOO_LARGE = (
     "Steps of this size may undo what the weights have learned: the learning rate, or its product "
@@ -24,12 +21,6 @@ _TOO_LARGE_OR_NEAR_0 = (
     "The first steps replace the initial weights, and the loss falls: the weights start near 0, as "
     "those of adapters do, or the learning rate is too large",
     "Lower the learning rate, or warm it up; do nothing if the weights start near 0",
-)
-"""Meaning and advice."""
-_DECAY = (
-    "The weight decay shrinks the weights faster than the loss makes them grow, and nothing is "
-    "learned",
-    "Lower the weight decay; with Adam, use AdamW, whose steps shrink weights less",
 )
 
 
@@ -69,81 +60,34 @@ class UpdatesTooLargeCheck(Rule):
         ratios = evidence.update_ratios
         if ratios is None or ratios.is_of_head:
             return
-        large = self._large(evidence, ratios)
-        half_since = evidence.since(_is_half_gone) if evidence.is_stuck else None
-        if half_since is not None and (large is None or half_since < ratios.steps[large.start]):
-            yield _shrunk(evidence, half_since)
+        large = large_updates(evidence, ratios, self.high, self.lasting)
+        decay = harmful_decay(evidence)
+        if decay is not None and (large is None or decay.since < large.since):
+            yield _shrunk(decay)
             return
         if large is None:
             return
-        since = ratios.steps[large.start]
-        value = float(ratios.median[large.start])
-        size = times(value, is_estimate=ratios.is_estimate)
-        text = f"step {since} moves a weight by {size} (median over the weights)"
-        most = evidence.largest_update(since)
-        if most is not None:
-            size = times(most.value, is_estimate=most.is_estimate)
-            text += f", `{most.parameter}` by {size}"
-        if large.stop - large.start > 1:
-            text += f"; {large.stop - large.start} logged steps are about as large"
-        if half_since is not None:
-            text += f"; {_what_decay_leaves(evidence)}"
-        meaning, advice = _TOO_LARGE
-        if large.start == 0 and evidence.falls():
-            meaning, advice = _TOO_LARGE_OR_NEAR_0
+        may_start_near_0 = large.are_first and evidence.falls()
+        meaning, advice = _TOO_LARGE_OR_NEAR_0 if may_start_near_0 else _TOO_LARGE
         yield Finding(
-            message=text,
-            since_step=since,
-            parameter=None if most is None else most.parameter,
-            value=value,
+            message=large.text if decay is None else f"{large.text}; {decay.text}",
+            since_step=large.since,
+            parameter=large.parameter,
+            value=large.value,
             healthy=thresholds.UPDATE_HIGH.healthy,
             meaning=meaning,
             advice=advice,
         )
 
-    def _large(self, evidence: Evidence, ratios: Ratios) -> slice | None:
-        """The logged steps of large updates; None if there are too few."""
-        median = ratios.median
-        is_large = np.concatenate([[False], median > self.high, [False]])
-        ends = np.flatnonzero(is_large[1:] != is_large[:-1]).reshape(-1, 2)  # [spells, 2]
-        for start, stop in ends.tolist():
-            if stop - start >= self.lasting and (len(ratios.names) > 1 or stop == len(median)):
-                return slice(start, stop)
-        lost = evidence.lost_since
-        before = sum(step < (lost or 0) for step in ratios.steps)
-        fatal = np.flatnonzero(median[:before] > self.high)
-        if fatal.size:
-            return _from_first_to_last(fatal)
-        first = np.flatnonzero(median[: thresholds.LOGGED_STEPS.value] > self.high)
-        if first.size and evidence.is_stuck:
-            return _from_first_to_last(first)
-        return None
 
-
-def _is_half_gone(facts: TrainingFacts) -> bool:
-    return facts.weights_left is not None and 2 * facts.weights_left <= 1
-
-
-def _what_decay_leaves(evidence: Evidence) -> str:
-    newest = evidence.newest
-    decay = max(newest.weight_decays or (0.0,))
-    left = percent(newest.weights_left or 0.0)
-    return f"a weight decay of {decay:g} has left {left} of the weights' first norm (median)"
-
-
-def _shrunk(evidence: Evidence, since: int) -> Finding:
-    """Half of the weights' norm or more is gone, under weight decay."""
-    meaning, advice = _DECAY
+def _shrunk(decay: Decay) -> Finding:
     return Finding(
-        message=f"{_what_decay_leaves(evidence)}, and no more than half of it since step {since}",
-        since_step=since,
-        value=evidence.newest.weights_left,
+        message=f"{decay.text}, and no more than half of it since step {decay.since}",
+        since_step=decay.since,
+        value=decay.left,
         healthy="more than half",
-        meaning=meaning,
-        advice=advice,
+        meaning="The weight decay shrinks the weights faster than the loss makes them grow, and "
+        "nothing is learned",
+        advice="Lower the weight decay; with Adam, use AdamW, whose steps shrink weights less",
         cure="",
     )
-
-
-def _from_first_to_last(places: npt.NDArray[np.intp]) -> slice:
-    return slice(int(places[0]), int(places[-1]) + 1)

@@ -7,27 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-import numpy as np
-
-from fmapboard.formats import tags
 from fmapboard.health import effects, thresholds
-from fmapboard.health.evidence import Evidence, Ratios, late_loss, quoted
-from fmapboard.health.finding import Finding, percent, rounded, times
+from fmapboard.health.evidence import Evidence
+from fmapboard.health.finding import Finding, percent, rounded
 from fmapboard.health.rule import Rule
-
-
-class Small(NamedTuple):
-    """How small updates are.
-
-    Attributes:
-        value: their median, or the largest of them.
-        limit: below which it is reported.
-        is_median: it is the median.
-    """
-
-    value: float
-    limit: float
-    is_median: bool
+from fmapboard.health.updates import clipping_norm, small_updates
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,51 +43,21 @@ class UpdatesTooSmallCheck(Rule):
 
     def find(self, evidence: Evidence) -> Iterator[Finding]:
         """See `Rule.find`."""
-        ratios = evidence.update_ratios
-        if ratios is None or len(ratios.steps) < thresholds.LOGGED_STEPS.value:
+        small = small_updates(evidence, self.low, self.idle)
+        if small is None or evidence.falls():
             return
-        small = self._small(evidence, ratios)
-        if small.value >= small.limit or evidence.falls():
-            return
-        value = small.value
-        largest = np.nan_to_num(ratios.values).max(0)
-        size = times(value, is_estimate=ratios.is_estimate)
-        text = f"no optimizer step changes a weight by more than {size} of its norm,"
-        if small.is_median:
-            text = f"the median update is {size} of the weights,"
-            if evidence.losses:
-                text += f" and {_first_loss(evidence)},"
-        parameter = ratios.names[int(np.nanargmax(largest))]
         known = _explained(evidence)
         yield Finding(
-            message=f"{text} since step {ratios.steps[0]}; the most in `{parameter}`",
-            since_step=ratios.steps[0],
-            parameter=parameter,
-            value=value,
+            message=f"{small.text(evidence)} since step {small.since}; the most in "
+            f"`{small.parameter}`",
+            since_step=small.since,
+            parameter=small.parameter,
+            value=small.value,
             healthy=f"{percent(small.limit)} to 4 %",
             meaning=known.meaning,
             advice=known.advice,
             cure=known.cure,
         )
-
-    def _small(self, evidence: Evidence, ratios: Ratios) -> Small:
-        """How small the updates are, and below which limit that is reported."""
-        median = float(np.nanmedian(ratios.values))
-        idle = self._idle_limit(evidence, ratios)
-        if median < idle:
-            return Small(median, idle, is_median=True)
-        return Small(float(np.nanmax(ratios.values)), self.low, is_median=False)
-
-    def _idle_limit(self, evidence: Evidence, ratios: Ratios) -> float:
-        """Limit of the median ratio, which depends on the loss; 0 if it says nothing."""
-        if ratios.steps[-1] - ratios.steps[0] < thresholds.UPDATE_SPAN.value:
-            return 0.0
-        if evidence.losses:
-            if evidence.stays_late(thresholds.STAYS.value):
-                return self.idle
-            return self.low if evidence.stays_late(thresholds.HARDLY_FALLS.value) else 0.0
-        most = np.nanmax(ratios.median, initial=0.0)
-        return self.idle if most < self.idle else 0.0
 
 
 class _Explanation(NamedTuple):
@@ -116,7 +70,7 @@ class _Explanation(NamedTuple):
 
 def _explained(evidence: Evidence) -> _Explanation:
     """Why updates are small."""
-    norm = _clipping_norm(evidence)
+    norm = clipping_norm(evidence)
     response = evidence.first_response
     if norm is not None:
         return _Explanation(
@@ -135,21 +89,3 @@ def _explained(evidence: Evidence) -> _Explanation:
         "At this rate training takes very long, or stands still",
         "Raise the learning rate, unless a tiny rate is intended",
     )
-
-
-def _clipping_norm(evidence: Evidence) -> float | None:
-    """The norm of all gradients if it is the same at every logged step, as if clipped to it."""
-    total = evidence.gradient_norms.get(tags.TOTAL)
-    if total is None or len(total.values) < thresholds.LOGGED_STEPS.value:
-        return None
-    largest = total.values.max()
-    if not 0 < largest < thresholds.CLIPPED.value * total.values.min():
-        return None
-    return float(largest)
-
-
-def _first_loss(evidence: Evidence) -> str:
-    """The loss of the first output of which it is known, none of which falls."""
-    name, losses = next(iter(evidence.losses_of_outputs.items()))
-    of_output = f" of{quoted(name)}" if name else ""
-    return f"the loss{of_output} hardly falls ({losses[0]:.3g}, later {late_loss(losses):.3g})"

@@ -6,14 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
-from fmapboard.formats import tags
-from fmapboard.formats.training_facts import TrainingFacts
 from fmapboard.health import effects, thresholds
 from fmapboard.health.evidence import Evidence
 from fmapboard.health.finding import Finding, named, rounded, times
 from fmapboard.health.rule import Rule
+from fmapboard.health.updates import outside_changes
 
 _OVERWRITTEN = (
     "What the optimizer does is undone, and nothing is learned: an average of weights (EMA) is "
@@ -59,53 +56,25 @@ class WeightsOverwrittenCheck(Rule):
 
     def find(self, evidence: Evidence) -> Iterator[Finding]:
         """See `Rule.find`."""
-        later = list(evidence.facts.items())[1:]
-        changed = [(step, facts) for step, facts in later if facts.changed_outside]
-        if len(changed) < max(self.least, len(later) / 2) or evidence.falls():
+        changes = outside_changes(evidence, self.least)
+        if changes is None or changes.share < self.share or evidence.falls():
             return
         if not evidence.losses and not evidence.has_constant_output:
             return
-        shares = [share for step, facts in changed for share in _shares(evidence, step, facts)]
-        share = float(np.median(shares)) if shares else 0.0
-        if share < self.share:
-            return
-        since = changed[0][0]
-        last = changed[-1][1]
-        names = tuple(last.changed_outside)
-        count = last.count("changed_outside")
+        count = changes.parameters
         parameters = "1 parameter" if count == 1 else f"{count} parameters"
-        usual = float(np.median(list(last.changed_outside.values())))
-        is_clamped = all(
-            facts.clamped.keys() == facts.changed_outside.keys() for _, facts in changed
-        )
-        meaning, advice = _OVERWRITTEN
-        if is_clamped:
-            meaning, advice = _CLAMPED
-        does = "clamps" if is_clamped else "changes"
+        meaning, advice = _CLAMPED if changes.are_clamped else _OVERWRITTEN
+        does = "clamps" if changes.are_clamped else "changes"
         yield Finding(
             message=f"other code {does} {parameters} between two steps of the optimizer, by "
-            f"{times(usual)} (median), {rounded(share)} times as much as a step does, at "
-            f"{len(changed)} of {len(later)} {evidence.record.steps_called} after the first, since "
-            f"step {since}: {named(names, count)}",
-            since_step=since,
-            parameter=names[0],
-            parameters=names,
-            value=share,
+            f"{times(changes.usual)} (median), {rounded(changes.share)} times as much as a step "
+            f"does, at {changes.steps} of {changes.later} {evidence.record.steps_called} after the "
+            f"first, since step {changes.since}: {named(changes.names, count)}",
+            since_step=changes.since,
+            parameter=changes.names[0],
+            parameters=changes.names,
+            value=changes.share,
             healthy="only the optimizer changes them",
             meaning=meaning,
             advice=advice,
         )
-
-
-def _shares(evidence: Evidence, step: int, facts: TrainingFacts) -> list[float]:
-    """Of each parameter, the change by other code over that of the optimizer's step."""
-    found = list[float]()
-    updates = evidence.record.scalars.get(tags.UPDATE_RATIO, {})
-    for name, change in facts.changed_outside.items():
-        series = updates.get(name)
-        if series is None:
-            continue
-        for update in series.values[series.steps == step].tolist():
-            if update > 0:
-                found.append(change / update)
-    return found
