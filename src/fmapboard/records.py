@@ -389,6 +389,8 @@ class HeadNumbers:
         off_one: If the softmax was taken over another axis than the keys, how far the sum of a row
             is from 1 at most; ``logit`` is NaN then. NaN otherwise.
         samples: How many samples the batch has if the attention is between them, 0 otherwise.
+        same_token: How far the logits of equal tokens of a text are apart at most in its last row,
+            over their range; NaN for fewer than eight pairs of them, and as ``next_key``.
     """
 
     entropy: Floats
@@ -398,6 +400,7 @@ class HeadNumbers:
     padding: Floats
     off_one: Floats
     samples: Floats
+    same_token: Floats
 
 
 @dataclass(frozen=True, slots=True)

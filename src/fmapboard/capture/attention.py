@@ -32,7 +32,7 @@ from fmapboard.measure.head_rows import (
     read_heads,
     wide,
 )
-from fmapboard.measure.seen_keys import padding_of
+from fmapboard.measure.seen_keys import TextKeys, padding_of
 from fmapboard.model.distributed import is_dtensor
 from fmapboard.model.tensors import is_observable, tensors
 from fmapboard.records import LayerPart
@@ -122,8 +122,8 @@ class AttentionCall:
         """What is read of it, computed once; call it inside ``isolation.aside``."""
         if self._read is None:
             logits = self._logits()
-            padding = None if self.texts is None else self.texts.padding(logits.shape)
-            self._read = read_heads(logits, padding, over_keys=self.over_keys, samples=self.samples)
+            text = None if self.texts is None else self.texts.keys(logits.shape)
+            self._read = read_heads(logits, text, over_keys=self.over_keys, samples=self.samples)
         return self._read
 
 
@@ -136,10 +136,10 @@ class Texts:
 
     def __init__(self, ids: Mapping[int, Tensor]) -> None:
         self._ids = ids
-        self._padding: dict[int, Tensor] = {}
+        self._keys: dict[int, TextKeys] = {}
 
-    def padding(self, shape: tuple[int, ...]) -> Tensor | None:
-        """Which tokens are padding, bool [N, T]; None if logits [n, W, H, T, K] are of no text.
+    def keys(self, shape: tuple[int, ...]) -> TextKeys | None:
+        """The keys of logits [n, W, H, T, K] of self-attention over a text; None for any others.
 
         Call it inside ``isolation.aside``.
         """
@@ -147,9 +147,9 @@ class Texts:
         ids = self._ids.get(keys)
         if ids is None or queries != keys or len(ids) < images:
             return None
-        if keys not in self._padding:
-            self._padding[keys] = padding_of(ids)
-        return self._padding[keys]
+        if keys not in self._keys:
+            self._keys[keys] = TextKeys(ids, padding_of(ids))
+        return self._keys[keys]
 
 
 class AttentionRows(NamedTuple):
@@ -181,7 +181,7 @@ class ReadRows(NamedTuple):
 
     Attributes:
         values: [n, H, K].
-        numbers: [7, H], see ``HeadRows``; None with rows of the largest logit.
+        numbers: [8, H], see ``HeadRows``; None with rows of the largest logit.
         note: which rows they are, for the description.
     """
 

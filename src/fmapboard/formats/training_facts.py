@@ -234,8 +234,12 @@ class OutputFacts:
             itself (0), the next one (1), or the one behind that (2); None if it is another, or if
             the text does not tell.
         only_text: the network receives that text and, besides, nothing but masks.
-        ignores_places: where a token is in a text several times, its rows are the same, although
-            their labels differ.
+        ignores_places: True if, where a token is in a text several times, its rows are the same
+            although their labels differ; also of an output [N, T, C], if all rows of a sample with
+            a gradient are the same although the gradients differ, and the samples too. False if
+            such labels are known, and the rows differ. None otherwise.
+        attends_alike: False is the answer above, and the first attention over the text gives equal
+            tokens equal logits: it is dropout that makes the rows differ, or a later layer.
         labels: (label, number of rows) of hard labels, the `MAX_NAMES` most frequent; None if they
             were not read.
         classes: size of the class axis; None if it is not known.
@@ -275,7 +279,8 @@ class OutputFacts:
     factor: float | None = None
     labels_ahead: int | None = None
     only_text: bool = False
-    ignores_places: bool = False
+    ignores_places: bool | None = None
+    attends_alike: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,7 +343,8 @@ class TrainingFacts:
         off_one: rows of attention whose softmax is not over the keys -> how far the sum of a row is
             from 1 at most.
         is_causal: whether attention over the tokens of texts hides the next one in each layer; None
-            if no such attention was seen.
+            if no such attention was seen. Of layers over texts as long as that of an output whose
+            ``labels_ahead`` is known, if there are any.
         between_samples: rows of attention between the samples of the batch; empty if a layer
             attends over anything else.
         left_out: name of a field -> how many entries of it were not stored.

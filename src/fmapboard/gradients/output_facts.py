@@ -155,6 +155,8 @@ class OutputReader:
         """As ``read``, of finite values [n, C, ...]."""
         values = step.output
         gradient = step.gradient
+        if values.ndim == 3 and _is_one_row(values, gradient, step.dtypes.output):
+            facts = replace(facts, ignores_places=True)
         found = list(self._readings(output.name, step))
         certain = [each for each in found if each.reading.kind != "not certain"]
         if not certain and np.isfinite(gradient).all():
@@ -344,7 +346,7 @@ def _labels_ahead(tokens: Array, found: Reading) -> int | None:
     return fits[0]
 
 
-def _ignores_places(tokens: Array, rows: Array, found: Reading, dtype: torch.dtype) -> bool:
+def _ignores_places(tokens: Array, rows: Array, found: Reading, dtype: torch.dtype) -> bool | None:
     """See ``OutputFacts``.
 
     Args:
@@ -354,8 +356,6 @@ def _ignores_places(tokens: Array, rows: Array, found: Reading, dtype: torch.dty
         dtype: of the output; rounding in half precision may hide a difference.
     """
     assert found.labels is not None
-    if dtype.itemsize < torch.float32.itemsize:
-        return False
     own = tokens[0, found.rows]
     texts = tokens[-1, found.rows]
     order = np.lexsort((own, texts))
@@ -366,10 +366,40 @@ def _ignores_places(tokens: Array, rows: Array, found: Reading, dtype: torch.dty
     second = second[is_pair]
     has_other_label = found.labels[first] != found.labels[second]
     if has_other_label.sum() < LEAST_ROWS:
+        return None
+    if dtype.itemsize < torch.float32.itemsize:
         return False
     outputs = rows[found.rows]
     apart = np.abs(outputs[first] - outputs[second]).max()
     return bool(apart <= thresholds.SAME_OUTPUT.value * outputs.std())
+
+
+def _is_one_row(values: Array, gradient: Array, dtype: torch.dtype) -> bool:
+    """True if all rows of a sample are the same, but neither their gradients nor the samples are.
+
+    Rows without a gradient are left out.
+
+    Args:
+        values: the output [n, T, C].
+        gradient: of the same shape.
+        dtype: as in `_ignores_places`.
+    """
+    has_gradient = np.asarray(gradient.any(axis=2))  # [n, T]
+    has_several = has_gradient.sum(1) > 1
+    if dtype.itemsize < torch.float32.itemsize or has_several.sum() < 2:
+        return False
+    if has_gradient[has_several].sum() < LEAST_ROWS:
+        return False
+    sample = np.arange(len(values))
+    first = has_gradient.argmax(1)
+    answers = values[sample, first][:, None]  # [n, 1, C]
+    pulls = gradient[sample, first][:, None]
+    error = thresholds.SAME_OUTPUT.value * values.std()
+    apart = np.abs(values - answers)[has_gradient].max()
+    differences = np.abs(gradient - pulls)[has_gradient].max()
+    other_target = differences > thresholds.SAME_OUTPUT.value * np.abs(gradient).max()
+    is_other_sample = np.ptp(answers[has_several], axis=0).max() > error
+    return bool(apart <= error and other_target and is_other_sample)
 
 
 def _factor(shape: tuple[int, ...], rows: Array, found: Reading) -> float | None:

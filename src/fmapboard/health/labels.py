@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -28,6 +29,13 @@ class Labels(NamedTuple):
     def total(self) -> Counter[int]:
         """Label -> number of images."""
         return sum(map(Counter, self.counts), Counter[int]())
+
+    @property
+    def entropy(self) -> float:
+        """That of the labels over all steps, in nats: the loss of an answer without the input."""
+        counts = self.total
+        shares = [count / counts.total() for count in counts.values()]
+        return sum(-share * math.log(share) for share in shares)
 
 
 def labels_of(steps: OutputSteps) -> Labels | None:

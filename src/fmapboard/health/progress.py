@@ -169,7 +169,8 @@ def _progress(evidence: Evidence, name: str, steps: OutputSteps) -> OutputProgre
             spreads[step] = output.spread
     newest = list(steps.values())[-1]
     is_known_kind = is_over_classes(newest) or newest.kind == BINARY
-    guess = _guess(steps) if is_known_kind else None
+    labels = labels_of(steps) if is_known_kind else None
+    guess = None if labels is None else labels.entropy
     ends = _ends(losses)
     factors = [output.factor for output in steps.values() if output.factor is not None]
     finite = [loss for _, loss in sorted(losses.items()) if math.isfinite(loss)]
@@ -217,16 +218,6 @@ def _has_fallen(ends: Ends, losses: Sequence[float], guess: float | None) -> boo
         return False if is_long or has_risen else None
     start = first if guess is None else min(first, guess)
     return True if start - usual > max(share * abs(start), 2 * noise) else None
-
-
-def _guess(steps: OutputSteps) -> float | None:
-    """The entropy of the labels over all steps, in nats; None if no hard labels are known."""
-    labels = labels_of(steps)
-    if labels is None:
-        return None
-    counts = labels.total
-    shares = [count / counts.total() for count in counts.values()]
-    return sum(-share * math.log(share) for share in shares)
 
 
 def _may_be_critic(output: OutputFacts) -> bool:

@@ -16,7 +16,13 @@ from torch import Tensor
 
 from fmapboard.arithmetic import ceil_div
 from fmapboard.measure.device import HALVES
-from fmapboard.measure.seen_keys import next_weight, padding_weight
+from fmapboard.measure.seen_keys import (
+    MASKED,
+    TextKeys,
+    next_weight,
+    padding_weight,
+    same_token_gap,
+)
 
 MOST_HELD = 2**25
 """How many values of queries and keys are read in float32; 128 MiB."""
@@ -28,9 +34,6 @@ _MOST_QUERIES = 1024
 """Among how many rows of each matrix, evenly spaced, the largest logit is searched."""
 _SAMPLED = 16
 """How many rows of each matrix, evenly spaced, the entropy is the mean of."""
-_MASKED = -5e3
-"""Logits below it are masked: masks hold -1e4 or float16's lowest value, which is -65504."""
-
 _LOWEST = -1e30
 """In place of -infinity, which times 0 is no number."""
 
@@ -41,7 +44,7 @@ class HeadRows(NamedTuple):
     Attributes:
         rows: [n, H, K], the row of the first token; of the last one in causal attention.
         peak_rows: [n, H, K], per head the row with the largest logit.
-        numbers: [7, H], the fields of ``records.HeadNumbers``.
+        numbers: [8, H], the fields of ``records.HeadNumbers``.
         windows: W, of which the rows are those of the first one, and of the one with the largest
             logit.
     """
@@ -150,14 +153,13 @@ def wide(tensor: Tensor) -> Tensor:
 
 
 def read_heads(
-    logits: Logits, padding: Tensor | None = None, *, over_keys: bool = True, samples: int = 0
+    logits: Logits, text: TextKeys | None = None, *, over_keys: bool = True, samples: int = 0
 ) -> HeadRows:
     """Read the rows and numbers of one call; call it inside ``isolation.aside``.
 
     Args:
         logits: of the call.
-        padding: which tokens are padding, bool [N, T]; None if the keys are not the tokens of a
-            text, or not the queries too.
+        text: the keys; None if they are not the tokens of a text, or not the queries too.
         over_keys: False for logarithms of weights, whose softmax was taken over another axis.
         samples: as in ``records.HeadNumbers``.
     """
@@ -166,19 +168,20 @@ def read_heads(
     at_once = max(1, most // (windows * heads * queries * keys))
     parts = [_read(logits, slice(first, first + at_once)) for first in range(0, images, at_once)]
     ends, sampled, largest, peak_rows = map(torch.cat, zip(*parts, strict=True))
-    seen = (ends > _MASKED).sum(dim=(0, 1, 3))
+    seen = (ends > MASKED).sum(dim=(0, 1, 3))
     is_causal = seen[-1] > seen[0]
     rows = torch.where(is_causal, ends[..., -1, :], ends[..., 0, :])  # [n, H, K]
     shares = _softmax(sampled)
     attention = shares if over_keys else sampled.exp()
     unknown = torch.full_like(largest[0], math.nan)
-    next_key = of_padding = off_one = unknown
+    next_key = of_padding = off_one = same_token = unknown
     if not over_keys:
         off_one = (attention.sum(-1) - 1).abs().amax(dim=(0, 1, 3))
-    elif padding is not None and windows == 1:
+    elif text is not None and windows == 1:
         step = ceil_div(queries, _SAMPLED)
-        next_key = next_weight(attention[:, 0], step, padding[:images])
-        of_padding = padding_weight(attention[:, 0], step, padding[:images])
+        next_key = next_weight(attention[:, 0], step, text.padding[:images])
+        of_padding = padding_weight(attention[:, 0], step, text.padding[:images])
+        same_token = same_token_gap(ends[..., -1, :], text.ids[:images])
     numbers = [
         _entropy(sampled, shares),
         largest.amax(0) if over_keys else unknown,
@@ -187,6 +190,7 @@ def read_heads(
         of_padding,
         off_one,
         torch.full_like(largest[0], samples),
+        same_token,
     ]
     weights = _softmax if over_keys else torch.exp
     return HeadRows(weights(rows), weights(peak_rows), torch.stack(numbers).float(), windows)
@@ -249,7 +253,7 @@ def _entropy(logits: Tensor, attention: Tensor) -> Tensor:
 
     Without a logarithm per key: that of a share is its logit minus one number per row.
     """
-    keys = (logits > _MASKED).sum(-1)
+    keys = (logits > MASKED).sum(-1)
     below_peak = (logits - logits.amax(-1, keepdim=True)).clamp_(min=_LOWEST)
     entropy = -(attention * below_peak).sum(-1) - attention.amax(-1).log()
     relative = entropy / keys.clamp(min=2).log()

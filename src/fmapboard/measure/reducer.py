@@ -108,7 +108,7 @@ class PendingMeasurement(NamedTuple):
     statistics: PendingStatistics | Statistics | None = None
     sample: PendingSample | None = None
     passes: PassCount = ONE_PASS
-    heads: Tensor | None = None  # [7, H], the arrays of HeadNumbers
+    heads: Tensor | None = None  # [8, H], the arrays of HeadNumbers
     tokens: Tensor | None = None  # [h, w, C]
     token_norms: Tensor | None = None  # [3]
     slices: PendingSlices | None = None

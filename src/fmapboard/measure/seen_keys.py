@@ -1,4 +1,4 @@
-"""Weights of keys that attention should hide, apart from ``head_rows``, which knows no texts.
+"""Keys that are tokens of a text, apart from ``head_rows``, which knows no texts.
 
 Axis letters: N texts, n of which are read, T tokens, H heads, K keys.
 """
@@ -6,9 +6,27 @@ Axis letters: N texts, n of which are read, T tokens, H heads, K keys.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
+
+MASKED = -5e3
+"""Logits below it are masked: masks hold -1e4 or float16's lowest value, which is -65504."""
+_LEAST_PAIRS = 8
+"""How many pairs of equal tokens tell whether their places make a difference."""
+
+
+class TextKeys(NamedTuple):
+    """The keys of attention over the tokens of texts.
+
+    Attributes:
+        ids: of the tokens, whole numbers [N, T].
+        padding: which of them are padding, bool [N, T].
+    """
+
+    ids: Tensor
+    padding: Tensor
 
 
 def padding_of(ids: Tensor) -> Tensor:
@@ -68,3 +86,24 @@ def padding_weight(attention: Tensor, step: int, padding: Tensor) -> Tensor:
     counts = padding.any(1, keepdim=True) & ~padding[:, ::step]  # [n, rows]
     total = (weights * counts[:, None]).sum(dim=(0, 2))
     return total / counts.sum()
+
+
+def same_token_gap(logits: Tensor, ids: Tensor) -> Tensor:
+    """[H]: how far the logits of equal tokens of a text are apart at most, over the range of all.
+
+    NaN for fewer than eight pairs, or if all logits are the same.
+
+    Args:
+        logits: one row of each head, [n, H, K].
+        ids: of the keys, whole numbers [n, K].
+    """
+    ordered, order = ids.sort(1)  # [n, K]
+    is_pair = (ordered[:, 1:] == ordered[:, :-1]).unsqueeze(1)  # [n, 1, K - 1]
+    by_token = logits.gather(2, order.unsqueeze(1).expand_as(logits))  # [n, H, K]
+    is_hidden = by_token <= MASKED
+    lowest = by_token.masked_fill(is_hidden, math.inf).amin(dim=(0, 2))
+    between = by_token.amax(dim=(0, 2)) - lowest  # [H]
+    apart = (by_token[..., 1:] - by_token[..., :-1]).abs()
+    apart = apart.masked_fill(~is_pair | (is_hidden[..., 1:] & is_hidden[..., :-1]), 0.0)
+    gap = apart.amax(dim=(0, 2)) / between
+    return gap.masked_fill(is_pair.sum() < _LEAST_PAIRS, math.nan)

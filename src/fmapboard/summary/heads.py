@@ -53,22 +53,42 @@ def head_facts(facts: TrainingFacts, measured: Iterable[LayerMeasurement]) -> Tr
     padding: dict[str, float] = {}
     off_one: dict[str, float] = {}
     samples: dict[str, float] = {}
+    same_token: dict[str, float] = {}
+    lengths: dict[str, int] = {}
     for part in measured:
         if part.heads is None:
             continue
         label = part.layer_call.label
+        lengths[label] = part.shape[-1]
         for found, values in (
             (next_key, part.heads.next_key),
             (padding, part.heads.padding),
             (off_one, part.heads.off_one),
             (samples, part.heads.samples),
+            (same_token, part.heads.same_token),
         ):
             largest = float(values.max())
             if math.isfinite(largest):
                 found[label] = largest
     is_causal = None
     if next_key:
-        is_causal = max(next_key.values()) <= thresholds.SEEN.value
+        answered = {
+            output.shape[1]
+            for output in facts.outputs
+            if output.labels_ahead is not None and len(output.shape) == 3
+        }
+        weights = [weight for label, weight in next_key.items() if lengths[label] in answered]
+        is_causal = max(weights or next_key.values()) <= thresholds.SEEN.value
+    outputs = []
+    for output in facts.outputs:
+        gaps = [
+            gap
+            for label, gap in same_token.items()
+            if len(output.shape) != 3 or lengths[label] == output.shape[1]
+        ]
+        is_alike = output.ignores_places is False and bool(gaps)
+        attends_alike = is_alike and gaps[0] <= thresholds.SAME_OUTPUT.value
+        outputs.append(replace(output, attends_alike=attends_alike))
     if not any(output.labels_ahead == 1 for output in facts.outputs):
         next_key = {}
     seen = {label: weight for label, weight in padding.items() if weight > thresholds.SEEN.value}
@@ -77,6 +97,7 @@ def head_facts(facts: TrainingFacts, measured: Iterable[LayerMeasurement]) -> Tr
     is_between = bool(samples) and batches.issuperset(samples.values())
     return replace(
         facts,
+        outputs=tuple(outputs),
         next_key=next_key,
         padding=seen,
         off_one=off_one,

@@ -35,7 +35,7 @@ class Attention(nn.Module):
         q, k, v = self.qkv(x).unflatten(-1, (3, 4, -1)).permute(2, 0, 3, 1, 4)
         logits = q @ k.mT / 2  # [N, H, T, T]
         if self.is_causal:
-            later = torch.ones(LENGTH, LENGTH, dtype=torch.bool).triu(1)
+            later = torch.ones(logits.shape[-2:], dtype=torch.bool).triu(1)
             logits = logits.masked_fill(later, -1e4)
         if self.hides_padding:
             logits = logits.masked_fill(is_padding[:, None, None], -1e4)
@@ -44,12 +44,13 @@ class Attention(nn.Module):
 
 
 class Block(nn.Module):
-    def __init__(self, attn: Attention) -> None:
+    def __init__(self, attn: Attention, dropout: float = 0.0) -> None:
         super().__init__()
         self.norm1 = nn.LayerNorm(WIDTH)
         self.attn = attn
         self.norm2 = nn.LayerNorm(WIDTH)
-        self.mlp = nn.Sequential(nn.Linear(WIDTH, 32), nn.GELU(), nn.Linear(32, WIDTH))
+        layers = (nn.Linear(WIDTH, 32), nn.GELU(), nn.Linear(32, WIDTH), nn.Dropout(dropout))
+        self.mlp = nn.Sequential(*layers)
 
     def forward(self, x: Tensor, is_padding: Tensor) -> Tensor:
         x = x + self.attn(self.norm1(x), is_padding)
@@ -65,6 +66,7 @@ class Network(nn.Module):
         axis: int = -1,
         *,
         has_places: bool = True,
+        dropout: float = 0.0,
         **known: bool,
     ):
         super().__init__()
@@ -72,7 +74,7 @@ class Network(nn.Module):
         options = (first, first | (second or {}))
         self.words = nn.Embedding(40, WIDTH)
         self.places = nn.Embedding(LENGTH, WIDTH) if has_places else None
-        self.blocks = nn.ModuleList(Block(Attention(axis=axis, **own)) for own in options)
+        self.blocks = nn.ModuleList(Block(Attention(axis=axis, **own), dropout) for own in options)
         self.head = nn.Linear(WIDTH, 40)
 
     def forward(self, ids: Tensor) -> Tensor:
@@ -168,6 +170,99 @@ def test_a_network_that_does_not_see_the_order_of_tokens_is_named(tmp_path: Path
     assert list(found_in(tmp_path / "all", model, predicts="previous")) == ["missing_positions"]
     causal = Network(has_places=False)
     assert found_in(tmp_path / "causal", causal, predicts="previous") == {}
+
+
+@pytest.mark.parametrize("has_places", [True, False])
+def test_with_dropout_it_is_named_while_the_loss_stays_near_the_frequency_of_labels(
+    has_places: bool, tmp_path: Path
+) -> None:
+    model = Network(is_causal=False, has_places=has_places, dropout=0.1)
+    found = found_in(tmp_path, model, predicts="previous", steps=4 * EVERY)
+    assert list(found) == ([] if has_places else ["missing_positions"])
+    if not has_places:
+        assert found["missing_positions"].message.startswith("the first attention over a text")
+
+
+class Translator(nn.Module):
+    """An encoder of a longer text in front of a causal decoder of a shorter one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(40, WIDTH)
+        self.places = nn.Embedding(LENGTH, WIDTH)
+        options = ({"is_causal": False}, {"is_causal": True})
+        self.blocks = nn.ModuleList(
+            Block(Attention(axis=-1, hides_padding=False, **own)) for own in options
+        )
+        self.head = nn.Linear(WIDTH, 40)
+
+    def forward(self, source: Tensor, target: Tensor) -> Tensor:
+        encoder, decoder = self.blocks
+        source_tokens = self.words(source) + self.places.weight
+        target_tokens = self.words(target) + self.places.weight[: target.shape[1]]
+        memory = encoder(source_tokens, source == 0).mean(1, keepdim=True)
+        found: Tensor = self.head(decoder(target_tokens + memory, target == 0))
+        return found
+
+
+@pytest.mark.parametrize("shift", [0, 1])
+def test_labels_of_a_decoder_that_are_its_own_input_are_named(shift: int, tmp_path: Path) -> None:
+    model = Translator()
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    texts = torch.randint(1, 40, (16, LENGTH))
+    with fmapboard.watch(model, tmp_path, optimizer=optimizer, every=20):
+        for _ in range(101):
+            optimizer.zero_grad()
+            labels = texts[:, shift : shift + 8]
+            functional.cross_entropy(model(texts, texts[:, :8]).mT, labels).backward()
+            optimizer.step()
+    ((record,),) = (run.records for run in read_runs(tmp_path))
+    found = {finding.kind for finding in run_checks(record).findings}
+    assert ("labels_not_shifted" in found) is (shift == 0)
+
+
+class Patches(nn.Module):
+    """Three numbers for each patch [N, T, 2], of which some are hidden."""
+
+    def __init__(self, *, has_places: bool) -> None:
+        super().__init__()
+        self.embedding = nn.Linear(2, WIDTH)
+        self.places = nn.Embedding(LENGTH, WIDTH) if has_places else None
+        self.blocks = nn.ModuleList(
+            Block(Attention(axis=-1, is_causal=False, hides_padding=False)) for _ in range(2)
+        )
+        self.head = nn.Linear(WIDTH, 3)
+
+    def forward(self, patches: Tensor, is_hidden: Tensor) -> Tensor:
+        tokens = self.embedding(patches.masked_fill(is_hidden.unsqueeze(-1), 0.0))
+        if self.places is not None:
+            tokens = tokens + self.places.weight
+        for block in self.blocks:
+            tokens = block(tokens, is_hidden)
+        found: Tensor = self.head(tokens)
+        return found
+
+
+@pytest.mark.parametrize("has_places", [True, False])
+def test_hidden_patches_that_all_get_the_same_answer_are_named(
+    has_places: bool, tmp_path: Path
+) -> None:
+    model = Patches(has_places=has_places)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    with fmapboard.watch(model, tmp_path, optimizer=optimizer, every=EVERY):
+        for _ in range(STEPS):
+            optimizer.zero_grad()
+            is_hidden = torch.rand(8, LENGTH) < 0.5
+            patches = torch.randn(8, LENGTH, 2)
+            targets = torch.randn(8, LENGTH, 3)
+            loss = functional.mse_loss(model(patches, is_hidden)[is_hidden], targets[is_hidden])
+            loss.backward()
+            optimizer.step()
+    ((record,),) = (run.records for run in read_runs(tmp_path))
+    found = {finding.kind: finding for finding in run_checks(record).findings}
+    assert list(found) == ([] if has_places else ["missing_positions"])
+    if not has_places:
+        assert found["missing_positions"].message.startswith("at each place of a sample")
 
 
 class Frames(nn.Module):

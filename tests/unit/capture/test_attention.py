@@ -359,9 +359,9 @@ def test_attention_is_between_the_samples_if_they_are_the_tokens(
 def test_padding_is_looked_for_in_texts_as_long_as_the_keys() -> None:
     ids = torch.tensor([[5, 6, 7, 8, 0], [5, 6, 7, 0, 0]])[:, :T]
     texts = attention.Texts({T: ids})
-    is_padding = texts.padding((2, 1, H, T, T))
+    is_padding = texts.keys((2, 1, H, T, T))
     assert is_padding is not None
     assert is_padding.sum(1).tolist() == [1, 2]
-    assert texts.padding((2, 1, H, T, T)) is is_padding
+    assert texts.keys((2, 1, H, T, T)) is is_padding
     for other in ((2, 1, H, T - 1, T), (2, 1, H, T + 1, T + 1), (3, 1, H, T, T)):
-        assert texts.padding(other) is None
+        assert texts.keys(other) is None

@@ -64,6 +64,7 @@ FULL = TrainingFacts(
             labels_ahead=1,
             only_text=True,
             ignores_places=True,
+            attends_alike=True,
         ),
     ),
     batch_digest="5a1e",
@@ -141,6 +142,7 @@ def test_the_record_is_the_documented_json() -> None:
                 "labels_ahead": 1,
                 "only_text": True,
                 "ignores_places": True,
+                "attends_alike": True,
             }
         ],
         "batch_digest": "5a1e",

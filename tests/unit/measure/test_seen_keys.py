@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fmapboard.measure.seen_keys import next_weight, padding_of, padding_weight
+from fmapboard.measure.seen_keys import next_weight, padding_of, padding_weight, same_token_gap
 
 T, F = True, False
 
@@ -73,3 +73,24 @@ def test_the_weight_of_padding_is_that_for_queries_that_are_none_of_padded_texts
     assert padding_weight(attention, 1, hidden).tolist() == [0.5]
     assert padding_weight(attention[:, :, ::2], 2, hidden).tolist() == [0.5]
     assert padding_weight(attention, 1, torch.zeros_like(hidden)).isnan().all()
+
+
+def test_the_gap_is_the_largest_of_equal_tokens_over_the_range_of_the_logits() -> None:
+    ids = torch.tensor([[3, 4, 3, 4, 3, 4], [3, 3, 3, 4, 4, 4]])
+    alike = torch.tensor([[[0.0, 2, 0, 2, 0, 2]], [[1.0, 1, 1, 8, 8, 8]]])
+    other = alike.clone()
+    other[1, 0, 2] = 2.0
+    hidden = alike.clone()
+    hidden[1, 0, 3:] = -1e4  # all tokens 4 of the text
+    hidden[1, 0, 2] = 1.5
+    partly = alike.clone()
+    partly[1, 0, 3] = -torch.inf
+    logits = torch.cat([alike, other, hidden, partly], 1)
+    assert same_token_gap(logits, ids).tolist() == [0.0, 0.125, 0.25, torch.inf]
+
+
+def test_few_pairs_of_equal_tokens_and_equal_logits_tell_nothing() -> None:
+    ids = torch.tensor([[3] * 8 + [4]])
+    logits = torch.arange(9.0).expand(1, 1, 9)
+    assert same_token_gap(logits, ids).isnan().all()  # seven pairs
+    assert same_token_gap(torch.ones(1, 1, 9), torch.full((1, 9), 3)).isnan().all()

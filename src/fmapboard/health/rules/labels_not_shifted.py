@@ -25,8 +25,8 @@ class LabelsNotShiftedCheck(Rule):
     Why it hurts: a network that copies its input, or leaves out each next token, cannot generate
     text.
 
-    Silent: without attention over the tokens of a text, or if a layer of it sees later tokens, as
-    the encoder in front of a decoder does; if another output predicts the next token; for labels
+    Silent: without attention over the tokens of a text, or if a layer over texts of that length
+    sees later tokens, as the encoder of a text that is padded to that of the decoder does; if another output predicts the next token; for labels
     that are the tokens themselves until the network copies them, since it may move them on inside.
 
     Example: ``cross_entropy(model(ids).mT, ids)``, or labels that are shifted before a model of

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from check_records import LAST, record
+from dataclasses import replace
+
+import pytest
+from check_records import LAST, layer, record
 
 from fmapboard.checks import Finding
 from fmapboard.formats.training_facts import OutputFacts, TrainingFacts
@@ -26,6 +29,35 @@ def test_a_network_that_says_the_same_of_a_token_wherever_it_is_is_warned_of() -
             "labels differ"
         )
         assert (warning.class_, warning.since_step) == ("warning", 0)
+
+
+def test_of_samples_that_are_no_texts_it_is_said_where_attention_is_seen() -> None:
+    output = OutputFacts("", (2, 5, 9), ignores_places=True)
+    facts = [TrainingFacts(outputs=(output,))] * LAST
+    heads = [replace(layer(0), channels=4, unit="head", activation=None)]
+    (warning,) = MissingPositionsCheck()(record(heads, facts=facts))
+    assert warning.message == (
+        "at each place of a sample that the loss looks at, the network says the same, although "
+        "the targets differ"
+    )
+    assert list(MissingPositionsCheck()(record(facts=facts))) == []
+
+
+@pytest.mark.parametrize(("loss", "is_near"), [(1.0, True), (0.61, False)])
+def test_equal_weights_of_equal_tokens_count_while_the_loss_is_near_that_of_guessing(
+    loss: float, is_near: bool
+) -> None:
+    labels = ((0, 8), (1, 8))  # ln 2 is 0.69
+    output = OutputFacts(
+        "", (2, 5, 2), predictions=2, classes=2, labels=labels, loss=loss, attends_alike=True
+    )
+    facts = [TrainingFacts(is_causal=False, outputs=(output,))] * LAST
+    found = [finding.message for finding in MissingPositionsCheck()(record(facts=facts))]
+    expected = (
+        "the first attention over a text gives equal tokens the same weight wherever they stand, "
+        "and the loss stays near that of the frequency of the labels alone"
+    )
+    assert found == ([expected] if is_near else [])
 
 
 def test_one_logged_step_causal_attention_and_a_network_without_attention_are_no_finding() -> None:
