@@ -381,7 +381,8 @@ class HeadNumbers:
     Attributes:
         entropy: Mean entropy of up to 16 rows of each matrix, relative to that of a uniform row: 0
             for one key, 1 for all alike. NaN if each query sees one key only.
-        logit: Largest logit of a key that is not masked.
+        logit: Largest logit of a key that is not masked: in all rows of the drawn images, and in
+            the rows of ``entropy`` of the others.
         first: Mean share of the first key in the same rows as ``entropy``.
         next_key: Smallest weight in these rows of the key behind the query's own, where that is no
             padding. NaN unless the keys are the tokens of a text and the queries too.

@@ -118,12 +118,18 @@ class AttentionCall:
         self._logits = logits
         self._read: HeadRows | None = None
 
-    def read(self) -> HeadRows:
-        """What is read of it, computed once; call it inside ``isolation.aside``."""
+    def read(self, drawn: int | None = None) -> HeadRows:
+        """What is read of it, computed once; call it inside ``isolation.aside``.
+
+        Args:
+            drawn: number of images whose rows are drawn; None for all.
+        """
         if self._read is None:
             logits = self._logits()
             text = None if self.texts is None else self.texts.keys(logits.shape)
-            self._read = read_heads(logits, text, over_keys=self.over_keys, samples=self.samples)
+            self._read = read_heads(
+                logits, text, over_keys=self.over_keys, samples=self.samples, drawn=drawn
+            )
         return self._read
 
 
@@ -163,9 +169,9 @@ class AttentionRows(NamedTuple):
     call: AttentionCall
     is_peak: bool
 
-    def read(self) -> ReadRows:
-        """Compute them; call it inside ``isolation.aside``."""
-        found = self.call.read()
+    def read(self, drawn: int | None = None) -> ReadRows:
+        """Compute them, as ``AttentionCall.read``; call it inside ``isolation.aside``."""
+        found = self.call.read(drawn)
         windows = found.windows
         if self.is_peak:
             among = f" in {windows} windows" if windows > 1 else ""
@@ -180,7 +186,7 @@ class ReadRows(NamedTuple):
     """Rows of attention.
 
     Attributes:
-        values: [n, H, K].
+        values: [n, H, K]; with the largest logit, of the images that are drawn.
         numbers: [8, H], see ``HeadRows``; None with rows of the largest logit.
         note: which rows they are, for the description.
     """

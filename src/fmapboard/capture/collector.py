@@ -281,7 +281,7 @@ class ActivationCollector(CaptureListener):
         """Keep rows of attention and, unless only pictures are drawn, the numbers of the heads."""
         device = value.call.device.type
         with aside(device, value.call.nbytes):
-            rows = value.read()
+            rows = value.read(self.reduce.samples)
         self._keep(layer_call, "feature_maps", rows.values, module)
         kept = with_note(self.pending[-1], rows.note)
         self.pending[-1] = kept._replace(heads=rows.numbers if self.numbers else None)

@@ -1,4 +1,4 @@
-"""Facts of attention: heads that do not choose, and logits that grow."""
+"""Facts of attention: heads that do not choose, logits that grow, and tokens without a place."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import numpy as np
 
 from fmapboard.formats import tags
 from fmapboard.health import thresholds
-from fmapboard.health.evidence import Evidence, since_share
+from fmapboard.health.evidence import Evidence, late_loss, since_share
+from fmapboard.health.labels import labels_of
 from fmapboard.health.record import NotRecorded, Series
 from fmapboard.health.table import HealthRow, HealthTable
 
@@ -118,3 +119,25 @@ def has_sharp_head(evidence: Evidence, row: HealthRow) -> bool:
         f"{row.facts.label}/{tags.LOWEST_HEAD}"
     )
     return lowest is not None and float(lowest.values[-1]) <= thresholds.ONE_HOT_HEAD.value
+
+
+def has_heads(evidence: Evidence) -> bool:
+    """True if rows of attention are known of some layer."""
+    return any(row.facts.unit == "head" for row in evidence.layers.rows)
+
+
+def guesses_tokens(evidence: Evidence, near: float) -> bool:
+    """True if an output with ``attends_alike`` is late in the run no better than a guess.
+
+    Args:
+        evidence: of the run.
+        near: how far its loss is below that of the frequency of the labels at most.
+    """
+    for name, steps in evidence.outputs.items():
+        losses = evidence.losses_of_outputs.get(name)
+        labels = labels_of(steps)
+        if losses is None or labels is None or not list(steps.values())[-1].attends_alike:
+            continue
+        if late_loss(losses) >= (1 - near) * labels.entropy:
+            return True
+    return False

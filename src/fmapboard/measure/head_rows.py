@@ -43,7 +43,7 @@ class HeadRows(NamedTuple):
 
     Attributes:
         rows: [n, H, K], the row of the first token; of the last one in causal attention.
-        peak_rows: [n, H, K], per head the row with the largest logit.
+        peak_rows: [d, H, K], per head the row with the largest logit, of the images that are drawn.
         numbers: [8, H], the fields of ``records.HeadNumbers``.
         windows: W, of which the rows are those of the first one, and of the one with the largest
             logit.
@@ -153,7 +153,12 @@ def wide(tensor: Tensor) -> Tensor:
 
 
 def read_heads(
-    logits: Logits, text: TextKeys | None = None, *, over_keys: bool = True, samples: int = 0
+    logits: Logits,
+    text: TextKeys | None = None,
+    *,
+    over_keys: bool = True,
+    samples: int = 0,
+    drawn: int | None = None,
 ) -> HeadRows:
     """Read the rows and numbers of one call; call it inside ``isolation.aside``.
 
@@ -162,12 +167,12 @@ def read_heads(
         text: the keys; None if they are not the tokens of a text, or not the queries too.
         over_keys: False for logarithms of weights, whose softmax was taken over another axis.
         samples: as in ``records.HeadNumbers``.
+        drawn: number of images that are drawn; None for all. Of the others only the rows are
+            computed that the numbers need.
     """
-    images, windows, heads, queries, keys = logits.shape
-    most = _CACHED_LOGITS if logits.is_cpu else _MOST_LOGITS
-    at_once = max(1, most // (windows * heads * queries * keys))
-    parts = [_read(logits, slice(first, first + at_once)) for first in range(0, images, at_once)]
-    ends, sampled, largest, peak_rows = map(torch.cat, zip(*parts, strict=True))
+    images, windows, _, queries, _ = logits.shape
+    searched = images if drawn is None else min(drawn, images)
+    ends, sampled, largest, peak_rows = map(torch.cat, zip(*_parts(logits, searched), strict=True))
     seen = (ends > MASKED).sum(dim=(0, 1, 3))
     is_causal = seen[-1] > seen[0]
     rows = torch.where(is_causal, ends[..., -1, :], ends[..., 0, :])  # [n, H, K]
@@ -203,13 +208,27 @@ class _Part(NamedTuple):
         ends: the first row and the last one of the first window, [n, H, 1 or 2, K].
         sampled: [n, W, H, rows, K].
         largest: [n, H].
-        peak_rows: [n, H, K], the rows of the largest ones.
+        peak_rows: [n, H, K], the rows of the largest ones; none of images that are not searched.
     """
 
     ends: Tensor
     sampled: Tensor
     largest: Tensor
     peak_rows: Tensor
+
+
+def _parts(logits: Logits, searched: int) -> list[_Part]:
+    """Read all images; in so many of them the largest logit is searched."""
+    images, windows, heads, queries, keys = logits.shape
+    most = _CACHED_LOGITS if logits.is_cpu else _MOST_LOGITS
+    at_once = max(1, most // (windows * heads * queries * keys))
+    parts = []
+    for first in range(0, searched, at_once):
+        parts.append(_read(logits, slice(first, min(first + at_once, searched))))
+    others = 1 if logits.is_cpu else images  # the product of several copies their keys
+    for first in range(searched, images, others):
+        parts.append(_read_sampled(logits, slice(first, first + others)))
+    return parts
 
 
 def _read(logits: Logits, images: slice) -> _Part:
@@ -230,6 +249,14 @@ def _read(logits: Logits, images: slice) -> _Part:
         largest = torch.where(is_larger, others, largest)
         peak_rows = torch.where(is_larger.unsqueeze(-1), other_rows, peak_rows)
     return _Part(ends, sampled, largest, peak_rows)
+
+
+def _read_sampled(logits: Logits, images: slice) -> _Part:
+    """Read some rows of images in which the largest logit is not searched."""
+    queries = logits.shape[3]
+    sampled = logits.rows(images, slice(0, None, ceil_div(queries, _SAMPLED)))
+    ends = logits.rows(images, slice(0, None, max(1, queries - 1)))[:, 0]
+    return _Part(ends, sampled, sampled.amax(dim=(1, 3, 4)), ends[:0, :, 0])
 
 
 def _peaks(logits: Tensor) -> tuple[Tensor, Tensor]:

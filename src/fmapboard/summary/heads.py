@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from fmapboard.formats import tags
-from fmapboard.formats.training_facts import TrainingFacts
+from fmapboard.formats.training_facts import OutputFacts, TrainingFacts
 from fmapboard.health import thresholds
 from fmapboard.records import Floats, HeadNumbers, LayerMeasurement
 
@@ -70,25 +70,7 @@ def head_facts(facts: TrainingFacts, measured: Iterable[LayerMeasurement]) -> Tr
             largest = float(values.max())
             if math.isfinite(largest):
                 found[label] = largest
-    is_causal = None
-    if next_key:
-        answered = {
-            output.shape[1]
-            for output in facts.outputs
-            if output.labels_ahead is not None and len(output.shape) == 3
-        }
-        weights = [weight for label, weight in next_key.items() if lengths[label] in answered]
-        is_causal = max(weights or next_key.values()) <= thresholds.SEEN.value
-    outputs = []
-    for output in facts.outputs:
-        gaps = [
-            gap
-            for label, gap in same_token.items()
-            if len(output.shape) != 3 or lengths[label] == output.shape[1]
-        ]
-        is_alike = output.ignores_places is False and bool(gaps)
-        attends_alike = is_alike and gaps[0] <= thresholds.SAME_OUTPUT.value
-        outputs.append(replace(output, attends_alike=attends_alike))
+    is_causal = _is_causal(facts.outputs, next_key, lengths)
     if not any(output.labels_ahead == 1 for output in facts.outputs):
         next_key = {}
     seen = {label: weight for label, weight in padding.items() if weight > thresholds.SEEN.value}
@@ -97,13 +79,55 @@ def head_facts(facts: TrainingFacts, measured: Iterable[LayerMeasurement]) -> Tr
     is_between = bool(samples) and batches.issuperset(samples.values())
     return replace(
         facts,
-        outputs=tuple(outputs),
+        outputs=tuple(_with_gaps(output, same_token, lengths) for output in facts.outputs),
         next_key=next_key,
         padding=seen,
         off_one=off_one,
         is_causal=is_causal,
         between_samples=tuple(samples) if is_between else (),
     )
+
+
+def _is_causal(
+    outputs: Sequence[OutputFacts], next_key: Mapping[str, float], lengths: Mapping[str, int]
+) -> bool | None:
+    """See ``TrainingFacts.is_causal``.
+
+    Args:
+        outputs: of the network.
+        next_key: rows of attention over a text -> the weight of the next key.
+        lengths: rows of attention -> number of keys.
+    """
+    if not next_key:
+        return None
+    answered = {
+        output.shape[1]
+        for output in outputs
+        if output.labels_ahead is not None and len(output.shape) == 3
+    }
+    weights = [weight for label, weight in next_key.items() if lengths[label] in answered]
+    return max(weights or next_key.values()) <= thresholds.SEEN.value
+
+
+def _with_gaps(
+    output: OutputFacts, same_token: Mapping[str, float], lengths: Mapping[str, int]
+) -> OutputFacts:
+    """The output with whether attention over its text gives equal tokens equal logits.
+
+    Args:
+        output: the output.
+        same_token: rows of attention over a text -> ``HeadNumbers.same_token``, in the order of the
+            calls.
+        lengths: rows of attention -> number of keys.
+    """
+    gaps = [
+        gap
+        for label, gap in same_token.items()
+        if len(output.shape) != 3 or lengths[label] == output.shape[1]
+    ]
+    if output.ignores_places is not False or not gaps:
+        return output
+    return replace(output, attends_alike=gaps[0] <= thresholds.SAME_OUTPUT.value)
 
 
 def head_arrays(heads: HeadNumbers, drawn: int) -> dict[str, Floats]:

@@ -149,6 +149,31 @@ def test_at_most_eight_images_are_read() -> None:
     assert called(functional.softmax, values(20, H, T, T), -1, batch=20).rows.shape == (8, H, T)
 
 
+@pytest.mark.parametrize("queries", [1, T])
+def test_of_images_that_are_not_drawn_the_largest_logit_is_not_searched(queries: int) -> None:
+    q, k = values(N, H, queries, D), values(N, H, T, D)
+    call = attention._READERS[sdpa](Shape(N, H), q, k, k)
+    assert call is not None
+    found = call.read(drawn=1)
+    whole = called(sdpa, q, k, k)
+    torch.testing.assert_close(found.rows, whole.rows)
+    torch.testing.assert_close(found.numbers, whole.numbers, equal_nan=True)
+    torch.testing.assert_close(found.peak_rows, whole.peak_rows[:1])
+
+
+def test_in_other_images_the_rows_that_are_sampled_tell_the_largest_logit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(head_rows, "_SAMPLED", 3)  # every second row
+    logits = values(N, H, T, T)
+    logits[0, 0, 1, 0] = 20.0
+    logits[2, 0, 1, 0] = 40.0  # of no sampled row
+    logits[2, 1, 2, 0] = 30.0
+    call = attention._READERS[functional.softmax](Shape(N, H), logits, -1)
+    assert call is not None
+    assert call.read(drawn=2).numbers[1].tolist() == [20.0, 30.0]
+
+
 def test_long_sequences_are_read_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """With every second row, and as many as fit at once."""
     q, k = values(N, H, T, D), values(N, H, T, D)
@@ -359,9 +384,9 @@ def test_attention_is_between_the_samples_if_they_are_the_tokens(
 def test_padding_is_looked_for_in_texts_as_long_as_the_keys() -> None:
     ids = torch.tensor([[5, 6, 7, 8, 0], [5, 6, 7, 0, 0]])[:, :T]
     texts = attention.Texts({T: ids})
-    is_padding = texts.keys((2, 1, H, T, T))
-    assert is_padding is not None
-    assert is_padding.sum(1).tolist() == [1, 2]
-    assert texts.keys((2, 1, H, T, T)) is is_padding
+    keys = texts.keys((2, 1, H, T, T))
+    assert keys is not None
+    assert keys.padding.sum(1).tolist() == [1, 2]
+    assert texts.keys((2, 1, H, T, T)) is keys
     for other in ((2, 1, H, T - 1, T), (2, 1, H, T + 1, T + 1), (3, 1, H, T, T)):
         assert texts.keys(other) is None

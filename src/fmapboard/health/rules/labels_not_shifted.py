@@ -26,8 +26,9 @@ class LabelsNotShiftedCheck(Rule):
     text.
 
     Silent: without attention over the tokens of a text, or if a layer over texts of that length
-    sees later tokens, as the encoder of a text that is padded to that of the decoder does; if another output predicts the next token; for labels
-    that are the tokens themselves until the network copies them, since it may move them on inside.
+    sees later tokens, as the encoder of a text that is padded to that of the decoder does; if
+    another output predicts the next token; for labels that are the tokens themselves until the
+    network copies them, since it may move them on inside.
 
     Example: ``cross_entropy(model(ids).mT, ids)``, or labels that are shifted before a model of
     transformers shifts them again.

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fmapboard.health import thresholds
-from fmapboard.health.evidence import Evidence, late_loss
+from fmapboard.health.attention import guesses_tokens, has_heads
+from fmapboard.health.evidence import Evidence
 from fmapboard.health.finding import Finding
-from fmapboard.health.labels import labels_of
 from fmapboard.health.rule import Rule
 
 _SAME_OF_TEXT = (
@@ -65,9 +65,9 @@ class MissingPositionsCheck(Rule):
         alike = [any(output.attends_alike for output in facts.outputs) for facts in newest]
         if all(ignores) and newest[-1].is_causal is False:
             message = _SAME_OF_TEXT
-        elif all(ignores) and self._has_attention(evidence):
+        elif all(ignores) and has_heads(evidence):
             message = _SAME_OF_SAMPLE
-        elif all(alike) and self._guesses(evidence):
+        elif all(alike) and guesses_tokens(evidence, self.near):
             message = _SAME_WEIGHT
         else:
             return
@@ -80,17 +80,3 @@ class MissingPositionsCheck(Rule):
             advice="Add an embedding of positions to that of the tokens, or turn queries and keys "
             "by their positions (rotary embeddings)",
         )
-
-    def _has_attention(self, evidence: Evidence) -> bool:
-        return any(row.facts.unit == "head" for row in evidence.layers.rows)
-
-    def _guesses(self, evidence: Evidence) -> bool:
-        """True if the loss of such an output is late in the run near that of guessing."""
-        for name, steps in evidence.outputs.items():
-            losses = evidence.losses_of_outputs.get(name)
-            labels = labels_of(steps)
-            if losses is None or labels is None or not list(steps.values())[-1].attends_alike:
-                continue
-            if late_loss(losses) >= (1 - self.near) * labels.entropy:
-                return True
-        return False
