@@ -99,8 +99,10 @@ def dead_heads(table: HealthTable, span: int) -> list[DeadHeads]:
     found = []
     for index, row in enumerate(table.rows):
         share = _dead_share(table, index)
+        if share == 0:
+            continue
         since = since_share(table, index, share, table.steps[-1])
-        if share > 0 and table.steps[-1] - since >= span:
+        if table.steps[-1] - since >= span:
             found.append(DeadHeads(since, share, row))
     return sorted(found, key=lambda heads: heads.since)
 

@@ -57,9 +57,10 @@ def copied_share(statistics: Mapping[str, Floats], least: int) -> float:
     size = high - low
     varies = size > thresholds.CONSTANT_CHANNEL.value * (high.max() - low.min())
     shape = np.stack([size, mean - low, std], axis=1)  # [channels, 3]
-    if varies.all() and _is_for_pixel_shuffle(shape):
+    copies = int(_twins(shape[varies]).sum())
+    if not copies or (varies.all() and _is_for_pixel_shuffle(shape)):
         return 0.0
-    return float(_twins(shape[varies]).sum() / len(size))
+    return copies / len(size)
 
 
 def _same(first: Floats, second: Floats) -> Flags:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from statistics import median
 from typing import NamedTuple
 
 import numpy as np
@@ -753,9 +754,9 @@ def late_loss(losses: Sequence[float]) -> float:
 
     A loss that stays for long may fall in the last third only.
     """
-    half = np.median(losses[len(losses) // 2 :])
-    third = np.median(losses[2 * len(losses) // 3 :])
-    return float(min(half, third))
+    half = median(losses[len(losses) // 2 :])
+    third = median(losses[2 * len(losses) // 3 :])
+    return min(half, third)
 
 
 def lasting(steps: OutputSteps, is_so: Callable[[OutputFacts], bool], least: int) -> int | None:
@@ -817,8 +818,8 @@ def are_all_identical(facts: TrainingFacts) -> bool:
 
 def _image_scale(every: Sequence[Mapping[str, float]], since: int) -> ImageScale:
     """The scale of images, given their numbers at each step."""
-    low = float(np.median([numbers["minimum"] for numbers in every]))
-    high = float(np.median([numbers["maximum"] for numbers in every]))
+    low = median([numbers["minimum"] for numbers in every])
+    high = median([numbers["maximum"] for numbers in every])
     magnitudes = [max(abs(numbers["minimum"]), abs(numbers["maximum"])) for numbers in every]
     varied = [numbers for numbers in every if numbers["maximum"] > numbers["minimum"]]
     stds = [numbers["std"] for numbers in varied]
@@ -827,8 +828,8 @@ def _image_scale(every: Sequence[Mapping[str, float]], since: int) -> ImageScale
         steps=len(every),
         low=low,
         high=high,
-        magnitude=float(np.median(magnitudes)),
-        spread=float(np.median(stds)) if stds else math.inf,
+        magnitude=median(magnitudes),
+        spread=median(stds) if stds else math.inf,
     )
 
 

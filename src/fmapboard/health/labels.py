@@ -28,7 +28,10 @@ class Labels(NamedTuple):
     @property
     def total(self) -> Counter[int]:
         """Label -> number of images."""
-        return sum(map(Counter, self.counts), Counter[int]())
+        total = Counter[int]()
+        for by_label in self.counts:
+            total.update(by_label)
+        return total
 
     @property
     def entropy(self) -> float:

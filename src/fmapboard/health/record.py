@@ -276,14 +276,9 @@ class RecordBuilder:
             tag: the tag without the model's prefix.
             value: the value; may be NaN or infinite.
         """
-        value = _stored(value)
-        self._at(step).scalars[tag] = value
-        group, _, name = tag.partition("/")
-        if group == tags.LEARNING_RATE and math.isfinite(value):
-            new = RateHistory(step, step, value, value)
-            self._rates[name] = self._rates.get(name, new).then(step, value)
+        self._add_stored(step, tag, float(_stored([value])[0]))
 
-    def add_scalars(self, step: int, values: dict[str, float]) -> None:
+    def add_scalars(self, step: int, values: Mapping[str, float]) -> None:
         """Set all scalars of a step.
 
         Args:
@@ -291,8 +286,16 @@ class RecordBuilder:
             values: by tag without the model's prefix.
         """
         self._at(step).scalars = {}  # not cleared: copies share it
-        for tag, value in values.items():
-            self.add_scalar(step, tag, value)
+        stored_values = _stored(list(values.values())).tolist()
+        for tag, value in zip(values, stored_values, strict=True):
+            self._add_stored(step, tag, value)
+
+    def _add_stored(self, step: int, tag: str, value: float) -> None:
+        self._at(step).scalars[tag] = value
+        group, _, name = tag.partition("/")
+        if group == tags.LEARNING_RATE and math.isfinite(value):
+            new = RateHistory(step, step, value, value)
+            self._rates[name] = self._rates.get(name, new).then(step, value)
 
     def add_blobs(self, step: int, tag: str, blobs: Blobs) -> None:
         """Add a record of one of the tab's series; one that is damaged goes to ``errors``.
@@ -393,7 +396,9 @@ class RecordBuilder:
                 self._is_thinned = True
 
     def _at(self, step: int) -> _Step:
-        return self._steps.setdefault(step, _Step())
+        if step not in self._steps:
+            self._steps[step] = _Step()
+        return self._steps[step]
 
     def _add_first(self, step: int, label: str, blobs: Blobs) -> None:
         if len(blobs) < 2 or blobs[0] is None or blobs[1] is None:
@@ -413,10 +418,10 @@ class RecordBuilder:
             self._first[label] = step, flat  # [channels] each
 
 
-def _stored(value: float) -> float:
-    """The value with the precision of an event file, so that a live run has the same numbers."""
+def _stored(values: Sequence[float]) -> Floats:
+    """The values with the precision of an event file, so that a live run has the same numbers."""
     with np.errstate(over="ignore"):
-        return float(np.float32(value))
+        return np.array(values, np.float64).astype(np.float32)
 
 
 def _series(steps: Sequence[tuple[int, Mapping[str, float]]]) -> dict[str, dict[str, Series]]:
