@@ -119,17 +119,17 @@ class Loss:
         self.output = map_tensors(seen.returned, torch.Tensor.detach)
         self.outputs = [t for t in tensors(self.output) if t.is_floating_point() and t.dim()]
 
-    def at(self, changed: Mapping[int, Tensor], *, turned: bool = False) -> LossAt | None:
+    def at(
+        self, changed: Mapping[int, Tensor], outputs: Mapping[int, Tensor] | None = None
+    ) -> LossAt | None:
         """The loss with other tensors in the batch; None if the loss refuses them.
 
         Args:
             changed: other tensors, by the identity of those of the batch.
-            turned: of the negative outputs.
+            outputs: other outputs, by the identity of those in ``outputs``.
         """
         given = with_tensors(self._batch, changed)
-        output = self.output
-        if turned:
-            output = with_tensors(output, {id(tensor): -tensor for tensor in self.outputs})
+        output = with_tensors(self.output, outputs or {})
         run = partial(_loss_at, self._task, output)
         try:
             found: LossAt | None = self._copy.call(run, given, gradients=True)

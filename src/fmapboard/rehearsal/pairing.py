@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from fmapboard.model.tensors import tensors
 from fmapboard.rehearsal.batches import with_tensors
+from fmapboard.rehearsal.compared import Loss
 from fmapboard.rehearsal.experiment import Answer, fault
 from fmapboard.rehearsal.setup import Pass, Setup
 from fmapboard.rehearsal.task import Task
@@ -22,6 +23,11 @@ _NEAR = 8
 """A label may act on outputs within this part of a side: losses resize, and shift by a token."""
 _OUT_OF_REACH = 0.05
 """Share of targets outside the range of the outputs that is more than a few outliers."""
+
+
+_LEAST_LABELS = 4
+_DIRECTIONS = 4
+"""Random directions in which outputs are moved away from labels."""
 
 
 class Activation(NamedTuple):
@@ -145,7 +151,7 @@ def _elsewhere(probe: _Probe, label: Tensor) -> Answer | None:
     axes: list[int | None] = []  # of the classes; None without one
     if shape == label.shape:
         axes.append(None)
-    if shape[:1] + shape[2:] == label.shape:
+    if len(shape) > 1 and shape[:1] + shape[2:] == label.shape:
         axes.append(1)
     if shape[:-1] == label.shape and shape[:1] + shape[2:] != label.shape:
         axes.append(len(shape) - 1)
@@ -196,3 +202,52 @@ def _where(moved: Tensor) -> Tensor:
 def _differ(gradient: Tensor, other: Tensor) -> Tensor:
     scale = gradient.abs().max().clamp(min=1e-30)
     return (gradient - other).abs() > _EFFECT * scale
+
+
+def turned_loss(setup: Setup) -> Answer | None:
+    """A fault if a loss of outputs that are the labels is higher than of others around them.
+
+    Outputs at some distance of the labels, in random directions, are compared with those at twice
+    the distance. For binary labels of pixels, outputs are the labels and their opposites.
+    """
+    label = setup.task.parts(setup.batch).label
+    if label is None:
+        label = next(iter(setup.inputs(setup.batch)), None)
+    if setup.task.loss is None or not isinstance(label, Tensor) or not label.is_floating_point():
+        return None
+    loss = Loss(setup, setup.batch)
+    output = next((o for o in loss.outputs if o.numel() == label.numel()), None)
+    if output is None or len(label) < _LEAST_LABELS or not float(label.std()) > 0:
+        return None
+    wanted = label.reshape(output.shape)
+    is_binary = bool(((label == 0) | (label == 1)).all())
+    pairs = _opposites(wanted) if is_binary else _around(wanted)
+    for near, far in pairs:
+        losses = [loss.at({}, {id(output): other}) for other in (near, far)]
+        known = [found.value for found in losses if found is not None]
+        if len(known) < 2 or known[0] - known[1] <= _EFFECT * abs(known[0]):
+            return None
+    if not pairs:
+        return None
+    return fault(
+        "the sign of the loss is turned: it falls as outputs move away from the labels",
+        advice="Turn the sign of the loss, or set maximize=False",
+    )
+
+
+def _around(wanted: Tensor) -> list[tuple[Tensor, Tensor]]:
+    """Outputs at a distance of the labels, and at twice that, in opposite directions."""
+    drawn = torch.Generator().manual_seed(0)
+    found = []
+    for _ in range(_DIRECTIONS):
+        direction = torch.randn(wanted.shape, generator=drawn).to(wanted) * wanted.std() / 5
+        for sign in (-1, 1):
+            found.append((wanted + sign * direction, wanted + 2 * sign * direction))
+    return found
+
+
+def _opposites(wanted: Tensor) -> list[tuple[Tensor, Tensor]]:
+    """Probabilities that are the labels of pixels, and those that are their opposites."""
+    if wanted.dim() < 3:
+        return []  # a distance may be small where a label is 1
+    return [(wanted.clamp(0.1, 0.9), (1 - wanted).clamp(0.1, 0.9))]

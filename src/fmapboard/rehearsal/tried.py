@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.optim.optimizer import Optimizer
 
 from fmapboard.rehearsal.batches import input_tensors, with_tensors
 from fmapboard.rehearsal.setup import Setup
@@ -79,9 +80,7 @@ def _trials(setup: Setup) -> Iterator[Trial]:
             setup.make_copy(),
             scaled,
         )
-    usual = with_usual_settings(setup)
-    if usual is not None:
-        yield usual
+    yield from with_usual_settings(setup)
     copy = setup.make_copy()
     copy.call(_initialize, batch)
     yield Trial(
@@ -92,28 +91,41 @@ def _trials(setup: Setup) -> Iterator[Trial]:
     )
 
 
-def with_usual_settings(setup: Setup) -> Trial | None:
-    """A copy whose optimizer has the default settings, the rate apart; None if it has them."""
-    copy = setup.make_copy()
-    parameters = inspect.signature(type(copy.optimizer).__init__).parameters
+def with_usual_settings(setup: Setup) -> Iterator[Trial]:
+    """Copies whose optimizer has no weight decay, and default settings, the rate apart.
+
+    None if it has these.
+    """
+    others = ("momentum", "betas", "eps", "alpha", "dampening")
+    known: Mapping[str, Any] = {}
+    for names in (("weight_decay",), ("weight_decay", *others)):
+        copy = setup.make_copy()
+        changed = _set_to_default(copy.optimizer, names)
+        if changed == known:
+            continue
+        known = changed
+        listed = ", ".join(f"{name}={value}" for name, value in changed.items())
+        yield Trial(
+            f"without {listed}",
+            "Look at these settings of the optimizer",
+            copy,
+            setup.step_batch,
+        )
+
+
+def _set_to_default(optimizer: Optimizer, names: Iterable[str]) -> dict[str, Any]:
+    """Set settings of an optimizer to their defaults, and return those that were others."""
+    parameters = inspect.signature(type(optimizer).__init__).parameters
     changed = {}
-    for group in copy.optimizer.param_groups:
-        for name in ("weight_decay", "momentum", "betas", "eps", "alpha", "dampening"):
+    for group in optimizer.param_groups:
+        for name in names:
             usual = parameters[name].default if name in parameters else None
             if name == "weight_decay":
                 usual = 0
             if name in group and usual is not None and group[name] != usual:
                 changed[name] = group[name]
                 group[name] = usual
-    if not changed:
-        return None
-    listed = ", ".join(f"{name}={value}" for name, value in changed.items())
-    return Trial(
-        f"without {listed}",
-        "Look at these settings of the optimizer",
-        copy,
-        setup.step_batch,
-    )
+    return changed
 
 
 def normalized(setup: Setup, batch: Any) -> Any:

@@ -50,11 +50,14 @@ def wrong_axes(setup: Setup) -> Answer | None:
 
 def _wrong_axes(setup: Setup, batch: Any, inputs: Sequence[Tensor], size: int) -> Answer | None:
     lengths = {tensor.shape[1] for tensor in inputs if tensor.dim() in (2, 3)}
-    for operation in function_calls(setup, batch, _NAMES, _operation):
+    operations = function_calls(setup, batch, _NAMES, _operation)
+    over_keys = {operation.new for operation in operations if operation.axis == -1}
+    for operation in operations:
         if operation.new[0] != size:
             continue
         if operation.name == "softmax":
-            if _is_over_queries(operation, lengths):
+            # linear attention has one over each of the two axes, on purpose
+            if _is_over_queries(operation, lengths) and operation.new not in over_keys:
                 return fault(
                     f"a softmax over attention {list(operation.new)} is over axis "
                     f"{operation.axis}, in place of the last one",

@@ -336,6 +336,71 @@ def scaled(is_wrong: bool) -> Case:
     return Case(perceptron(), (PIXELS * (255 if is_wrong else 1), LABELS))
 
 
+def scaled_columns(is_wrong: bool) -> Case:
+    return Case(perceptron(), (PIXELS.flatten(1) * (1e5 if is_wrong else 1), LABELS))
+
+
+def scaled_twice(is_wrong: bool) -> Case:
+    return Case(perceptron(), (PIXELS / (255 if is_wrong else 1), LABELS))
+
+
+def colours_apart(is_wrong: bool) -> Case:
+    """Smooth images [N, H, W, 3] are made [N, 3, H, W] with view."""
+    grey = functional.interpolate(PIXELS[:, :1, ::2, ::2], size=(32, 32), mode="bilinear")
+    smooth = grey + torch.tensor([0.0, 0.1, 1.0])[:, None, None]
+    by_pixel = smooth.permute(0, 2, 3, 1).contiguous()
+    return Case(
+        perceptron(CLASSES, 3072), (by_pixel.view(smooth.shape) if is_wrong else smooth, LABELS)
+    )
+
+
+class Frozen(nn.Module):
+    """Normalizes with statistics that are loaded; ``mean`` is what they are without that."""
+
+    def __init__(self, mean: float) -> None:
+        super().__init__()
+        self.register_buffer("running_mean", torch.full((192,), mean))
+        self.register_buffer("running_var", torch.ones(192))
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = x - self.running_mean  # type: ignore[operator]
+        return found
+
+
+def no_statistics(is_wrong: bool) -> Case:
+    norm = Frozen(0.0 if is_wrong else 0.5)
+    return Case(nn.Sequential(nn.Flatten(), norm, perceptron()), (PIXELS, LABELS))
+
+
+def likelihood(is_wrong: bool) -> Case:
+    targets = PIXELS.mean((1, 2, 3))
+
+    def loss(output: Tensor, batch: Any) -> Tensor:
+        normal: Any = torch.distributions.Normal(output[:, 0], 1.0)
+        likely: Tensor = normal.log_prob(batch[1]).mean()
+        return likely if is_wrong else -likely
+
+    return Case(perceptron(1), (PIXELS, targets), loss)
+
+
+def overlap(is_wrong: bool) -> Case:
+    """The Dice coefficient of masks, of which 1 is to be subtracted."""
+    bright = (PIXELS.mean(1, keepdim=True) > 0.9).float()
+
+    def loss(output: Tensor, batch: Any) -> Tensor:
+        share = output.sigmoid()
+        found: Tensor = 2 * (share * batch[1]).sum() / (share.sum() + batch[1].sum())
+        return found if is_wrong else 1 - found
+
+    return Case(nn.Conv2d(3, 1, 3, padding=1), (PIXELS, bright), loss)
+
+
+def ignored_foreground(is_wrong: bool) -> Case:
+    bright = (PIXELS.mean(1) > 0.9).long() * (255 if is_wrong else 1)
+    loss = nn.CrossEntropyLoss(ignore_index=255)
+    return Case(nn.Conv2d(3, 2, 3, padding=1), (PIXELS, bright), loss)
+
+
 def head_rate(is_wrong: bool) -> Case:
     return Case(perceptron(), (PIXELS, LABELS), head_rate=0.0 if is_wrong else 1.0)
 
@@ -419,7 +484,14 @@ CASES: dict[str, tuple[str, Callable[[bool], Case]]] = {
     "several labels": ("first_loss", several_labels),
     "softmax of several labels": ("first_loss", lambda wrong: several_labels(wrong, softmax=True)),
     "divergence": ("first_loss", divergence),
-    "images of 0 to 255": ("first_loss", scaled),
+    "images of 0 to 255": ("input_reaches_output", scaled),
+    "images scaled twice": ("input_reaches_output", scaled_twice),
+    "view of images": ("input_reaches_output", colours_apart),
+    "large columns": ("first_loss", scaled_columns),
+    "statistics not loaded": ("train_and_eval", no_statistics),
+    "likelihood with a turned sign": ("first_loss", likelihood),
+    "overlap with a turned sign": ("first_loss", overlap),
+    "foreground ignored": ("labels_count", ignored_foreground),
     "head at rest": ("every_parameter_moves", head_rate),
     "output not in the loss": ("every_parameter_moves", second_output),
     "layer never called": ("every_parameter_moves", never_called),
@@ -475,17 +547,26 @@ def test_small_logits_in_front_of_binary_cross_entropy_are_no_probabilities(
 def test_batches_that_are_all_the_same_are_a_suspicion() -> None:
     model = perceptron()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
-    batches = [(PIXELS[:32], LABELS[:32])] * 3
+    batches = [(PIXELS[:32].clone(), LABELS[:32].clone()) for _ in range(3)]
     found = fmapboard.rehearse(model, batches, functional.cross_entropy, optimizer, progress=False)
     assert [outcome.answer.text for outcome in found.suspicions] == ["all 3 batches are the same"]
     assert found.faults == ()
 
 
+def test_one_batch_that_is_given_again_is_no_suspicion() -> None:
+    model = perceptron()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    batches = [(PIXELS[:32], LABELS[:32])] * 3
+    found = fmapboard.rehearse(model, batches, functional.cross_entropy, optimizer, progress=False)
+    assert (found.faults, found.suspicions) == ((), ())
+    assert found.outcomes[-1].answer.text == "all batches are one and the same"
+
+
 @pytest.mark.parametrize(
     ("name", "helps"),
     [
-        ("weight decay", "without weight_decay=30.0"),
-        ("images of 0 to 255", "with normalized inputs"),
+        ("weight decay", " without weight_decay=30.0"),
+        ("large columns", "with normalized inputs"),
     ],
 )
 def test_what_helps_is_named(name: str, helps: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -493,6 +574,7 @@ def test_what_helps_is_named(name: str, helps: str, monkeypatch: pytest.MonkeyPa
     kind, make = CASES[name]
     (fault,) = rehearsed(make(True), kind, monkeypatch).faults
     assert helps in fault.answer.text
+    assert "momentum" not in fault.answer.text  # which is as it should be
 
 
 def test_an_autoencoder_may_see_its_targets(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,10 @@ from fmapboard.rehearsal.training_copy import TrainingCopy
 _LISTED = 4
 _BATCHES = 4
 """For none of which a layer may be called."""
+_STEPS = 10
+"""After which units that began with the same weights must differ."""
+_SAME = 1e-4
+"""Difference of weights that is rounding, as a share of the largest one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,7 @@ class EveryParameterMoves(Experiment):
         for group in fresh.optimizer.param_groups:
             group["lr"] = warmed_up(group)
         fresh.train([setup.step_batch], setup.task, 1)
-        return self._moved(copy, fresh, before, trained)
+        return self._moved(setup, copy, fresh, before, trained)
 
     def _not_finite(self, setup: Setup, seen: Pass, loss: Tensor) -> Answer:
         floating = [t for t in setup.inputs(setup.step_batch) if t.is_floating_point()]
@@ -184,49 +188,31 @@ class EveryParameterMoves(Experiment):
 
     def _moved(
         self,
+        setup: Setup,
         copy: TrainingCopy,
         fresh: TrainingCopy,
         before: dict[str, Tensor],
         trained: dict[str, nn.Parameter],
     ) -> Answer:
         held = optimized(fresh)
-        still = []
-        count = 0
-        for name, parameter in parameter_names(fresh.model):
-            gradient = trained[name].grad if name in trained else None
-            if id(parameter) not in held or gradient is None or not bool(gradient.any()):
-                continue
-            count += 1
-            if torch.equal(parameter.detach(), before[name]):
-                still.append(name)
-        if still and len(still) == count:
+        own = {n: p for n, p in parameter_names(fresh.model) if id(p) in held}
+        stepped = [n for n in own if n in trained and _has_gradient(trained[n])]
+        still = [n for n in stepped if torch.equal(own[n].detach(), before[n])]
+        if still and len(still) == len(stepped):
             return _nothing_moved(fresh)
-        still_layer = self._without_rate(fresh, still, trained)
-        if still_layer is not None:
-            return still_layer
-        alike = _layers_of_one_unit(copy.model, fresh.model, trained)
-        if alike:
-            return fault(
-                f"all units of {_named(alike)} have the same weights, and so after a step",
-                figure=len(alike),
-                layer=alike[0],
-                advice="Initialize them with random numbers: units that start the same stay the "
-                "same",
-            )
-        zero = _zero_layers(copy.model, fresh.model)
-        if zero:
-            return fault(
-                f"all weights of {_named(zero)} are zero, and stay so after a step",
-                figure=len(zero),
-                layer=zero[0],
-                advice="Initialize them: with zeros, no gradient passes",
-            )
-        text = f"{count} of {len(list(trained))} trained parameters"
+        wrong = (
+            self._without_rate(fresh, still, trained)
+            or _same_units(setup, copy, trained)
+            or _zero_weights(copy.model, fresh.model)
+        )
+        if wrong is not None:
+            return wrong
+        if not stepped:
+            return not_judged("no parameter has a gradient")
+        text = f"{len(stepped)} of {len(trained)} trained parameters"
         if still:
             text += f"; {_named(still)} keep their values, as the step is below their precision"
-        if not count:
-            return not_judged("no parameter has a gradient")
-        return fine(text, count)
+        return fine(text, len(stepped))
 
     def _without_rate(
         self, fresh: TrainingCopy, still: list[str], trained: dict[str, nn.Parameter]
@@ -285,11 +271,13 @@ def _never_called(
     """A fault if a layer that the optimizer holds is called for none of some batches."""
     unused = {n for n, p in trained.items() if p.grad is None and id(p) in held}
     called = set[str]()
-    for batch in setup.batches[:_BATCHES]:
+    for number, batch in enumerate(setup.batches[:_BATCHES]):
         if not unused:
             return None
         small = first_samples(batch, setup.task, 16)
-        called |= {call.name for call in setup.forward(copy, small).calls}
+        for training in (None, False):  # layers may be dropped at random in training
+            seen = setup.forward(copy, small, training=training, seed=number)
+            called |= {call.name for call in seen.calls}
         inside = {name.rpartition(".")[0] for name in unused}
         # of a layer whose parent uses its weights, the parent is called
         unused = {n for n in unused if n.rpartition(".")[0] in inside - called}
@@ -312,24 +300,37 @@ def _is_layer(module: nn.Module) -> bool:
     return type(module).__module__.startswith("torch.nn.modules") and not list(module.children())
 
 
-def _layers_of_one_unit(
-    before: nn.Module, after: nn.Module, trained: dict[str, nn.Parameter]
-) -> list[str]:
-    """Layers all of whose units have the same weights, before a step and after it."""
-    later = dict(after.named_parameters())
-    found = []
-    for name, weight in before.named_parameters():
-        other = later.get(name)
-        if other is None or weight.dim() < 2 or len(weight) < 2 or not weight.requires_grad:
-            continue
-        is_trained = clean_name(name) in trained and _has_gradient(trained[clean_name(name)])
-        if not is_trained or not bool(weight.any()):
+def _same_units(
+    setup: Setup, copy: TrainingCopy, trained: dict[str, nn.Parameter]
+) -> Answer | None:
+    """A fault if all units of a layer have the same weights, and so after some steps."""
+    with_gradient = {name for name, p in trained.items() if p.grad is not None}
+    found = _layers_of_one_unit(copy.model) & with_gradient
+    if not found:
+        return None
+    later = setup.trained(1.0, _STEPS, seconds=setup.remaining() / 4)
+    alike = sorted(found & _layers_of_one_unit(later.copy.model))
+    if not alike:
+        return None
+    layers = [name.rpartition(".")[0] for name in alike]
+    return fault(
+        f"all units of {_named(layers)} have the same weights, and so after "
+        f"{len(later.losses)} steps",
+        figure=len(layers),
+        layer=layers[0],
+        advice="Initialize them with random numbers: units that start the same stay the same",
+    )
+
+
+def _layers_of_one_unit(model: nn.Module) -> set[str]:
+    """Weights, not zero, that are the same for all units of a layer."""
+    found = set[str]()
+    for name, weight in parameter_names(model):
+        if weight.dim() < 2 or len(weight) < 2 or not bool(weight.any()):
             continue
         rows = weight.detach().flatten(1)
-        if bool((rows == rows[:1]).all()) and bool(
-            (other.flatten(1) == other.flatten(1)[:1]).all()
-        ):
-            found.append(clean_name(name).rpartition(".")[0])
+        if bool((rows - rows[:1]).abs().max() <= _SAME * rows.abs().max()):
+            found.add(name)
     return found
 
 
@@ -372,7 +373,7 @@ def _detached(seen: Pass, trained: dict[str, nn.Parameter], held: set[int]) -> A
             continue
         sources = [with_graph.get(_memory(tensor), "") for tensor in call.inputs]
         source = next(filter(None, sources), "")
-        if source:
+        if source and "probe" not in call.name.lower():  # which shows what features hold
             return fault(
                 f"{call.name} gets the output of {source} detached: its loss does not train "
                 "what is before it",
@@ -439,8 +440,8 @@ def _nothing_moved(copy: TrainingCopy) -> Answer:
     )
 
 
-def _zero_layers(before: nn.Module, after: nn.Module) -> list[str]:
-    """Layers whose weights are zero, and were not changed by a step, one after the other."""
+def _zero_weights(before: nn.Module, after: nn.Module) -> Answer | None:
+    """A fault if the weights of several layers are zero, and were not changed by a step."""
     found = []
     modules = dict(after.named_modules())
     for name, module in before.named_modules():
@@ -452,7 +453,14 @@ def _zero_layers(before: nn.Module, after: nn.Module) -> list[str]:
             continue
         if not bool(weight.any()) and not bool(other.any()):
             found.append(name)
-    return found if len(found) > 1 else []
+    if len(found) < 2:
+        return None
+    return fault(
+        f"all weights of {_named(found)} are zero, and stay so after a step",
+        figure=len(found),
+        layer=found[0],
+        advice="Initialize them: with zeros, no gradient passes",
+    )
 
 
 def _finite(tensor: Tensor) -> bool:

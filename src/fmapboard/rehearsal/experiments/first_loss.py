@@ -15,7 +15,7 @@ from fmapboard.gradients.loss import Reading, read
 from fmapboard.health import thresholds
 from fmapboard.rehearsal.experiment import Answer, Experiment, fault, fine, not_judged
 from fmapboard.rehearsal.experiments.one_batch_is_learnt import lowest
-from fmapboard.rehearsal.pairing import last_activation, out_of_reach, unpaired
+from fmapboard.rehearsal.pairing import last_activation, out_of_reach, turned_loss, unpaired
 from fmapboard.rehearsal.setup import Setup, entropy, log_classes
 from fmapboard.rehearsal.tried import normalized
 
@@ -57,8 +57,7 @@ class FirstLoss(Experiment):
     above 1 in binary cross-entropy, a loss whose sign is turned; labels that are not paired with
     outputs, as where [N, 1] and [N] are broadcast to [N, N], or logits [N, C, H, W] are reshaped to
     [-1, C]; targets outside of the values of the last activation; other labels than those of the
-    batch; a cross-entropy far above guessing, which smaller weights in the last layer bring down to
-    it, or 20 steps do not.
+    batch; a cross-entropy far above guessing, which 20 steps do not bring below it.
 
     Not judged: losses of which no guess is known.
 
@@ -66,7 +65,7 @@ class FirstLoss(Experiment):
         factor: of the loss of guessing.
         outright: the same, from which it makes no difference whether steps bring it down. A
             cosine head, whose scale makes the outputs large on purpose, stays below.
-        falls: the loss as a share of the first one, below which steps bring it down.
+        falls: the loss as a share of the first one or of guessing, below which steps bring it down.
     """
 
     factor: float = thresholds.INITIAL_LOSS.value
@@ -83,7 +82,7 @@ class FirstLoss(Experiment):
         loss = seen.loss
         if loss is None or not loss.requires_grad or not bool(torch.isfinite(loss)):
             return not_judged("there is no finite loss with a gradient")
-        wrong = unpaired(setup, copy, seen)
+        wrong = unpaired(setup, copy, seen) or turned_loss(setup)
         if wrong is not None:
             return wrong
         output = seen.outputs[0] if seen.outputs else None
@@ -112,7 +111,6 @@ class FirstLoss(Experiment):
         return self._by_labels(setup, output, reading, value)
 
     def _by_labels(self, setup: Setup, output: Tensor, reading: Reading, loss: float) -> Answer:
-        classes = setup.classes()
         mismatch = _other_labels(setup, output, reading) or _maximized(setup, reading)
         if mismatch is not None:
             return mismatch
@@ -125,32 +123,43 @@ class FirstLoss(Experiment):
                 f"the loss, {loss:.3g}, is of no kind of which a guess is known", loss
             )
         count = output.shape[_axis_of_classes(output)] if output.dim() > 1 else 1
-        if reading.kind.startswith("BCE") or count < 2:
-            guess = log_classes(2)
-        else:
-            guess = log_classes(count)
+        is_binary = reading.kind.startswith("BCE") or count < 2
+        guess = log_classes(2 if is_binary else count)
         text = f"{first:.3g}, where guessing among {count} classes has {guess:.3g}"
+        classes = setup.classes()
         if classes is not None and reading.labels is not None:
             text += f" and guessing by their shares {entropy(classes):.3g}"
-        if first < max(self.factor * guess, guess + 1):
+        if first < self._most(guess):
             return fine(text, first)
+        return self._high(setup, output, first, guess, text)
+
+    def _most(self, guess: float) -> float:
+        """The first loss up to which it is about that of guessing."""
+        return max(self.factor * guess, guess + 1)
+
+    def _high(self, setup: Setup, output: Tensor, first: float, guess: float, text: str) -> Answer:
+        """The answer about a first loss far above guessing."""
+        most = self._most(guess)
+        losses = setup.trained(1.0, 20, seconds=setup.remaining() / 4).losses
+        share = lowest(losses) / losses[0]
+        if share * first < self.falls * guess:  # where all units die, it falls to guessing
+            return fine(f"{text}; it falls below that in the first {len(losses)} steps", first)
         scaled = self._scaled(setup)
-        if scaled < max(self.factor * guess, guess + 1):
+        if scaled < most:
             return fault(
                 f"{text}; with normalized inputs it is {scaled:.3g}",
                 figure=first,
                 advice="Shift and scale the inputs to a mean near 0 and a deviation near 1",
             )
         rescaled = self._rescaled(setup, output)
-        if rescaled < max(self.factor * guess, guess + 1):
+        if rescaled < most:
             return fault(
                 f"{text}; with smaller weights in the last layer it is {rescaled:.3g}",
                 figure=first,
                 advice="Scale the inputs; initialize the last layer, and an embedding that shares "
                 "its weights, with a standard deviation near 0.02",
             )
-        losses = setup.trained(1.0, 20, seconds=setup.remaining() / 4).losses
-        if first < self.outright * guess and lowest(losses) < self.falls * losses[0]:
+        if first < self.outright * guess and share < self.falls:
             return fine(f"{text}; it falls in the first {len(losses)} steps", first)
         return fault(
             text,

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from fmapboard.rehearsal.batches import input_tensors, size_of, with_tensors
 from fmapboard.rehearsal.experiment import Answer, Experiment, fault, fine, not_judged
+from fmapboard.rehearsal.input_images import wrong_images
 from fmapboard.rehearsal.setup import Pass, Setup
 from fmapboard.rehearsal.training_copy import TrainingCopy
 from fmapboard.rehearsal.wrong_axes import wrong_axes
@@ -28,8 +29,9 @@ class InputReachesOutput(Experiment):
     A fault: all images have the same output, also after ten steps, and the answer says behind which
     layer; frames of a clip that are all the same; tokens that see no other one; attention without
     positions, for which the order of tokens, of patches, or of time steps that follow each other
-    makes no difference; images that are reshaped so that colours are apart, and features that are
-    reshaped where their axes are to be exchanged; a softmax over the queries of attention.
+    makes no difference, unless no sample holds a token twice, as sets do; images that are reshaped
+    so that colours are apart, and features that are reshaped where their axes are to be exchanged;
+    a softmax over the queries of attention.
 
     Not judged: a last layer that starts at zero, as long as ten steps change that. That colours or
     the order make no difference is reported, and is no fault in a network without attention.
@@ -64,7 +66,7 @@ class InputReachesOutput(Experiment):
             return not_judged("no output has one row per image")
         if max(spreads) <= self.spread:
             return self._same_outputs(setup, batch, size)
-        scrambled = _scrambled(setup, batch)
+        scrambled = wrong_images(inputs[0], seen) or _scrambled(setup, batch)
         if scrambled is not None:
             return scrambled
         wrong = wrong_axes(setup) or self._patches(setup, copy, batch, seen)
@@ -154,7 +156,7 @@ class InputReachesOutput(Experiment):
                     )
             share = self._change(setup, copy, batch, first, _shuffled(first), output)
             if share is not None and share <= self.tolerance:
-                if _attends(copy.model) and _is_embedded(copy.model):
+                if _attends(copy.model) and _is_embedded(copy.model) and not _are_sets(first):
                     return fault(
                         "the order of the tokens makes no difference to the output",
                         figure=share,
@@ -213,7 +215,8 @@ class InputReachesOutput(Experiment):
         if other.shape != output.shape or not scale > 0:
             return None
         if output.dim() == 3 and output.shape[1] == old.shape[1]:  # one row per token
-            output, other = output[:, -1], other[:, -1]
+            output = output[:, -1]
+            other = other[:, -1]
         return float((other.double() - output.double()).abs().max()) / scale
 
 
@@ -303,6 +306,12 @@ def _spreads(tensors: Sequence[Tensor], size: int) -> list[float]:
 def _is_tokens(tensor: Tensor) -> bool:
     """True for numbers of tokens [N, T]."""
     return tensor.dim() == 2 and not tensor.is_floating_point() and tensor.shape[1] > 2
+
+
+def _are_sets(tokens: Tensor) -> bool:
+    """True if no sample holds a token twice, as sets do; texts do."""
+    ordered = tokens.sort(1)[0]
+    return not bool((ordered[:, 1:] == ordered[:, :-1]).any())
 
 
 def _shuffled(tokens: Tensor) -> Tensor:

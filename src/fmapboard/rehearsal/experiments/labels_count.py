@@ -30,7 +30,7 @@ class LabelsCount(Experiment):
     A fault: labels of some images that make no difference, because of their place in the batch or
     of their class; a column, a quarter or nearly all time steps of the labels that make none;
     labels whose order makes no difference, as where averages over the batch are compared; labels
-    that all have one value; a loss that counts padded places only.
+    that all have one value; a loss that counts padded places only, or places of one class only.
 
     Not judged: a loss without labels, one that the network or a framework computes, one that is
     random, and one that another tensor of the batch masks.
@@ -57,7 +57,7 @@ class LabelsCount(Experiment):
         used = [label for label in labels if not _is_unused(loss, before, label)]
         if not used:
             return _without_labels(setup, loss) or not_judged("the loss uses no label")
-        constant = _constant(setup, used)
+        constant = _constant(setup, loss, used)
         if constant is not None:
             return constant
         for label in used:
@@ -69,7 +69,7 @@ class LabelsCount(Experiment):
     def _of_label(
         self, setup: Setup, loss: Loss, before: LossAt, label: Tensor, size: int
     ) -> Answer | None:
-        wrong = _only_filled(before, label)
+        wrong = _only_filled(before, label) or _one_class(setup, before, label)
         if wrong is not None:
             return wrong
         if _is_masked(setup, loss, before, label, size):
@@ -135,14 +135,16 @@ def _is_cross_entropy(loss: Loss) -> bool:
     return reading.labels is not None
 
 
-def _constant(setup: Setup, used: list[Tensor]) -> Answer | None:
-    """A fault if all labels of all batches have one value."""
+def _constant(setup: Setup, loss: Loss, used: list[Tensor]) -> Answer | None:
+    """A fault if all labels of all batches have one value, and outputs are compared with them."""
     label = setup.task.parts(setup.step_batch).label
     labels = setup.labels()
-    if labels is None or labels.numel() < _LEAST_VALUES or not isinstance(label, Tensor):
+    if labels is None or len(labels) < _LEAST_VALUES or not isinstance(label, Tensor):
         return None
     if not _is_constant(labels) or not any(label is own for own in used):
         return None
+    if not any(_is_of(label, output) for output in loss.outputs):
+        return None  # such as what a discriminator is to say of the output
     if not all(map(_is_constant, used)):
         return None
     value = float(labels.flatten()[0])
@@ -153,6 +155,15 @@ def _constant(setup: Setup, used: list[Tensor]) -> Answer | None:
     )
 
 
+def _is_of(label: Tensor, output: Tensor) -> bool:
+    """True for one label per output, or the number of a class per row of outputs."""
+    if output.numel() == label.numel():
+        return True
+    if label.is_floating_point():
+        return False
+    return label.shape in (output.shape[:-1], output.shape[:1] + output.shape[2:])
+
+
 def _is_constant(labels: Tensor) -> bool:
     return bool((labels == labels.flatten()[0]).all())
 
@@ -161,14 +172,8 @@ def _only_filled(before: LossAt, label: Tensor) -> Answer | None:
     """A fault if the loss counts only places whose labels are one value, and other places not."""
     if label.dim() < 2 or len(before.gradients) != 1:
         return None
-    gradient = before.gradients[0]
-    if gradient.shape == label.shape:
-        counted = gradient != 0
-    elif gradient.shape[:-1] == label.shape:
-        counted = gradient.any(-1)
-    elif gradient.shape[:1] + gradient.shape[2:] == label.shape:
-        counted = gradient.any(1)
-    else:
+    counted = _counted(before.gradients[0], label)
+    if counted is None:
         return None
     own = label[counted]
     others = label[~counted]
@@ -183,6 +188,44 @@ def _only_filled(before: LossAt, label: Tensor) -> Answer | None:
         figure=float(own[0]),
         advice="Look at the mask of the loss: it is inverted",
     )
+
+
+def _one_class(setup: Setup, before: LossAt, label: Tensor) -> Answer | None:
+    """A fault if a loss of classes counts only places of one of them, and ignores the others."""
+    labels = setup.labels()
+    if label.dim() < 2 or label.is_floating_point() or len(before.gradients) != 1:
+        return None
+    gradient = before.gradients[0]
+    counted = None if gradient.shape == label.shape else _counted(gradient, label)
+    if counted is None or labels is None or len(labels) < _LEAST_VALUES:
+        return None
+    own = torch.unique(label[counted])
+    ignored = torch.unique(label[~counted & (label >= 0)])
+    known = torch.cat([own, ignored])
+    if len(own) != 1 or not len(ignored) or not bool(torch.isin(labels[labels >= 0], known).all()):
+        return None
+    rows = gradient if gradient.shape[:-1] == label.shape else gradient.movedim(1, -1)
+    of_classes = rows[counted]  # [places, C]
+    if int(own) >= of_classes.shape[1] or not bool((of_classes[:, int(own)] < 0).all()):
+        return None  # a mask, not the numbers of classes
+    named = ", ".join(map(str, ignored.tolist()[:4]))
+    return fault(
+        f"the loss counts only places whose label is {int(own)}, and none whose label is {named}",
+        figure=float(own),
+        advice="Look at ignore_index, and at the numbers of the classes: divide masks of 0 and "
+        "255 by 255",
+    )
+
+
+def _counted(gradient: Tensor, label: Tensor) -> Tensor | None:
+    """The places of a label at whose outputs there is a gradient; None if it has no such places."""
+    if gradient.shape == label.shape:
+        return gradient != 0
+    if gradient.shape[:-1] == label.shape:
+        return gradient.any(-1)
+    if gradient.shape[:1] + gradient.shape[2:] == label.shape:
+        return gradient.any(1)
+    return None
 
 
 def _others(label: Tensor) -> Tensor:
@@ -226,12 +269,13 @@ def _unordered(loss: Loss, before: LossAt, label: Tensor, size: int) -> Answer |
     after = loss.at({id(label): turned})
     if torch.equal(turned, label) or after is None or not before.is_same(after):
         return None
-    gradients = [g for g in before.gradients if len(g) == size and bool(g.any())]
-    if not gradients:
+    if not _pulls_all_alike(before, size):
         return None
-    for gradient in gradients:
-        scale = gradient.abs().max()
-        if bool(((gradient - gradient[:1]).abs() > 1e-5 * scale).any()):
+    level = [out.median() for out in loss.outputs if out.shape == label.shape]
+    if level and label.is_floating_point():
+        among = label - label.median() + level[0]  # a distance pulls outputs below all labels alike
+        nearer = loss.at({id(label): among})
+        if nearer is None or not _pulls_all_alike(nearer, size):
             return None
     return fault(
         "it makes no difference to the loss which label belongs to which image: averages over the "
@@ -241,12 +285,23 @@ def _unordered(loss: Loss, before: LossAt, label: Tensor, size: int) -> Answer |
     )
 
 
+def _pulls_all_alike(at: LossAt, size: int) -> bool:
+    """True if the gradient is the same at the outputs of all images."""
+    gradients = [g for g in at.gradients if len(g) == size and bool(g.any())]
+    for gradient in gradients:
+        scale = gradient.abs().max()
+        if bool(((gradient - gradient[:1]).abs() > 1e-5 * scale).any()):
+            return False
+    return bool(gradients)
+
+
 def _ignored_images(loss: Loss, before: LossAt, label: Tensor, size: int) -> Answer | None:
     """A fault if outputs of some images have no part in the loss."""
     resting = _resting(before, size)
     if resting is None or not bool(resting.any()) or bool(resting.all()):
         return None
-    turned = loss.at({}, turned=True)  # where a margin is kept, it is not any more
+    negative = {id(output): -output for output in loss.outputs}
+    turned = loss.at({}, negative)  # where a margin is kept, it is not any more
     again = None if turned is None else _resting(turned, size)
     if again is None or not torch.equal(again, resting):
         return None

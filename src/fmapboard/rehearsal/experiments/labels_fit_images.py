@@ -23,6 +23,8 @@ _REPEATED = 3
 """Batches that are the same by mistake; two may be given twice on purpose."""
 _MANY = 64
 """Labels; with fewer, nothing is judged."""
+_LEAST_BATCHES = 3
+"""Of which a standard error is known."""
 _PER_CLASS = 8
 """Labels of a class in the batches that are learnt; with fewer, others cannot be predicted."""
 _MOST_FEATURES = 1024
@@ -63,8 +65,9 @@ class LabelsFitImages(Experiment):
     gets.
 
     A suspicion: exchanged labels raise the loss of the batches that the network has learnt, and
-    leave that of the others as it is. Labels were shuffled, or belong to other images, or the task
-    takes more images than were drawn, or its labels are mostly noise. All batches are the same. A
+    leave that of the others as it is, as far as their standard error tells. Labels were shuffled,
+    or belong to other images, or the task takes more images than were drawn, or its labels are
+    mostly noise. All batches are the same, and each was read anew. A
     fault: all labels are the same, or come in the order of classes; a linear model predicts the
     label of the next image, and not its own; masks whose edges lie on those of the images only once
     they are transposed, flipped or turned.
@@ -174,7 +177,7 @@ class LabelsFitImages(Experiment):
         own = _exchange(setup, copy, setup.batches[:known])
         others = _exchange(setup, copy, setup.batches[known:])
         if own is None or others is None:
-            return not_judged(f"{learnt}; the labels of a batch are all alike", None, curves)
+            return not_judged(f"{learnt}; there are too few batches of labels", None, curves)
         text = (
             f"{learnt}, {own.exchanged:.3g} with exchanged labels; that of {others.batches} others "
             f"is {others.loss:.3g}, and {others.exchanged:.3g} with exchanged labels"
@@ -184,7 +187,8 @@ class LabelsFitImages(Experiment):
         share = others.gain / own.gain
         if others.deviations >= self.certain:
             return fine(text, share, curves)
-        if share > self.holds or others.deviations > self.doubtful:
+        highest = others.gain + others.error
+        if highest > self.holds * own.gain or others.deviations > self.doubtful:
             return not_judged(f"{text}: too little to tell", share, curves)
         return Answer(
             "suspicion",
@@ -208,14 +212,18 @@ def _misplaced(setup: Setup) -> Answer | None:
 
 
 def _repeated(setup: Setup) -> Answer | None:
-    """A suspicion if all batches hold the same images, as where each one is the whole data set."""
+    """A suspicion if all batches hold the same images, and each was read anew."""
     if len(setup.batches) < _REPEATED:
         return None
     first = tensors(setup.batches[0])
+    is_read_again = False
     for batch in setup.batches[1:]:
         others = tensors(batch)
         if len(first) != len(others) or not all(map(_are_equal, first, others)):
             return None
+        is_read_again |= any(map(_is_copy, first, others))
+    if not is_read_again:  # the same tensors are given again on purpose
+        return not_judged("all batches are one and the same")
     return Answer(
         "suspicion",
         f"all {len(setup.batches)} batches are the same",
@@ -223,6 +231,10 @@ def _repeated(setup: Setup) -> Answer | None:
         "Look at how batches are drawn, unless each one is the whole data set: next(iter(loader)) "
         "begins anew each time",
     )
+
+
+def _is_copy(tensor: Tensor, other: Tensor) -> bool:
+    return tensor.data_ptr() != other.data_ptr()
 
 
 def _are_equal(tensor: Tensor, other: Tensor) -> bool:
@@ -259,13 +271,13 @@ class _Exchange(NamedTuple):
     Attributes:
         loss: with their labels, the mean.
         exchanged: the same with labels of other images of the batch.
-        deviations: the mean of the difference, in its standard errors.
+        error: the standard error of the difference.
         batches: how many.
     """
 
     loss: float
     exchanged: float
-    deviations: float
+    error: float
     batches: int
 
     @property
@@ -273,9 +285,14 @@ class _Exchange(NamedTuple):
         """By how much exchanged labels raise the loss."""
         return self.exchanged - self.loss
 
+    @property
+    def deviations(self) -> float:
+        """The same in its standard errors."""
+        return self.gain / self.error
+
 
 def _exchange(setup: Setup, copy: TrainingCopy, batches: Sequence[Any]) -> _Exchange | None:
-    """Exchange labels of batches; None if there are none to exchange in two batches."""
+    """Exchange labels of batches; None if there are none to exchange in three batches."""
     own = []
     exchanged = []
     for batch in batches:
@@ -283,12 +300,12 @@ def _exchange(setup: Setup, copy: TrainingCopy, batches: Sequence[Any]) -> _Exch
         if pair is not None:
             own.append(pair[0])
             exchanged.append(pair[1])
-    if len(own) < 2:
+    if len(own) < _LEAST_BATCHES:
         return None
     gains = [other - loss for loss, other in zip(own, exchanged, strict=True)]
     error = stdev(gains) / sqrt(len(gains))
     scale = max(error, 1e-6 * abs(fmean(own)), 1e-30)
-    return _Exchange(fmean(own), fmean(exchanged), fmean(gains) / scale, len(own))
+    return _Exchange(fmean(own), fmean(exchanged), scale, len(own))
 
 
 def _with_exchanged_labels(

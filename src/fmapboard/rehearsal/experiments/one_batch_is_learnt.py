@@ -21,8 +21,8 @@ class OneBatchIsLearnt(Experiment):
     """The first batch alone is trained on, at the caller's rate, ten times and a tenth of it.
 
     It costs up to 40 steps for each of the three rates; the first one that learns ends it. Where
-    none does, other rates are tried for 20 steps, then normalized inputs, the default settings
-    of the optimizer, and the layers' own initialization.
+    none does, other rates are tried for 20 steps, then normalized inputs, no weight decay, the
+    default settings of the optimizer, and the layers' own initialization for 40.
 
     A fault: no rate brings the loss down, and the answer says what of these does. With a loss of
     classes, it must fall below that of guessing by the share of each class in the batch, which
@@ -87,7 +87,7 @@ class OneBatchIsLearnt(Experiment):
         best = min([best, *map(lowest, others.values())])
         if best < self.stuck * reference:
             return fine(f"{text}, and {best:.3g} at another rate", best / reference, curves)
-        helped = what_helps(setup, self.helped * reference, 20, lowest)
+        helped = what_helps(setup, self.helped * reference, self.steps, lowest)
         if helped is not None:
             return fault(
                 f"{text} at three rates, and {helped.loss:.3g} {helped.phrase}",

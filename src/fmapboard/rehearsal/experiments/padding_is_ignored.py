@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf, isnan
 from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from fmapboard.rehearsal.batches import input_tensors, size_of, with_tensors
+from fmapboard.interrupts import raise_interrupt
+from fmapboard.model.tensors import map_tensors
+from fmapboard.rehearsal.batches import input_tensors, size_of
 from fmapboard.rehearsal.compared import Outputs, named_inputs
 from fmapboard.rehearsal.experiment import Answer, Experiment, fault, fine, not_judged
 from fmapboard.rehearsal.setup import Setup
@@ -32,11 +35,12 @@ class PaddingIsIgnored(Experiment):
     """What stands in padded places is exchanged, in eval mode; outputs of the others must stay.
 
     Where the network gets a mask or lengths, these stay as they are. Without them, where it attends
-    over tokens that end in the same one, a sample is cut to its own length. It costs three forward
-    passes of at most eight samples.
+    over tokens that end in the same one, a sample is cut to its own length. It costs up to seven
+    forward passes of at most eight samples.
 
-    A fault: outputs change with what is under the mask: it is not used, inverted, of another axis,
-    or an average counts padded places.
+    A fault: outputs change with what is under the mask, and with how much of it there is: it is not
+    used, inverted, of another axis, or an average counts padded places. A convolution that reaches
+    over the end of a sample sees the same padding there whatever its amount.
 
     Not judged: batches without padding, and networks that get neither a mask nor lengths and do not
     attend.
@@ -84,6 +88,9 @@ class PaddingIsIgnored(Experiment):
         share = max(_of_valid(change, places) for change in changes)
         if share <= self.tolerance:
             return fine("what stands in padded places makes no difference", share)
+        by_length = _change_of_cut(setup, batch, places)
+        if by_length is not None and by_length <= self.tolerance:
+            return fine("samples that are cut to their length have the same output", by_length)
         return fault(
             f"outputs change with what stands in places that {padding.source} gives as padding",
             figure=share,
@@ -93,27 +100,55 @@ class PaddingIsIgnored(Experiment):
         )
 
     def _by_length(self, setup: Setup, batch: Any, tokens: Tensor, lengths: Tensor) -> Answer:
-        """The sample with the shortest text alone, and cut to its length."""
-        number = int(lengths.argmin())
-        length = int(lengths[number])
-        whole = Outputs(setup, batch)
-        for output in whole.tensors:
-            if output.dim() != 2 or len(output) != len(tokens):
-                return not_judged("the outputs are not one row per text")
-        same_length = lengths == lengths[number]
-        cut = tokens[same_length][:, :length]
-        found = Outputs(setup, with_tensors(batch, {id(tokens): cut}))
-        scale = float(whole.tensors[0].std())
-        difference = (found.tensors[0] - whole.tensors[0][same_length]).abs().max()
-        share = float(difference) / scale if scale > 0 else 0.0
+        """The samples with the shortest text alone, and cut to their length."""
+        share = _change_of_cut(setup, batch, _behind(lengths, tokens.shape[1]))
+        if share is None:
+            return not_judged("no output is known of texts that are cut to their length")
         if share <= self.tolerance:
             return fine("texts that are cut to their length have the same output", share)
         return fault(
-            f"the output of a text of {length} tokens changes with the padding behind it",
+            f"the output of a text of {int(lengths.min())} tokens changes with the padding "
+            "behind it",
             figure=share,
             advice="Pass a mask of the padding to attention, and leave padded places out of "
             "averages",
         )
+
+
+def _change_of_cut(setup: Setup, batch: Any, places: Tensor) -> float | None:
+    """By how much outputs change if the shortest samples are passed alone, without padding.
+
+    Args:
+        places: which ones are padding, at one end of each sample: bool [N, T].
+
+    Returns:
+        The largest change as a share of the standard deviation, NaN if outputs are not finite; None
+        if the network refuses the cut samples, or an output is not one row per sample or place.
+    """
+    size, length = places.shape
+    valid = (~places).sum(1)
+    shortest = valid == valid.min()
+    kept = ~places[shortest][0]
+
+    def cut(tensor: Tensor) -> Tensor:
+        if not tensor.dim() or len(tensor) != size:
+            return tensor
+        own = tensor[shortest]
+        return own[:, kept] if tensor.shape[:2] == (size, length) else own
+
+    whole = Outputs(setup, batch)
+    try:
+        alone = Outputs(setup, map_tensors(batch, cut))
+    except Exception as error:
+        raise_interrupt(error)
+        return None
+    found = []
+    for old, new in zip(whole.tensors, alone.tensors, strict=True):
+        expected = cut(old)
+        if len(old) != size or expected.shape != new.shape:
+            return None
+        found.append(float((new - expected).abs().max() / old.std()))
+    return max(found, default=None, key=lambda share: inf if isnan(share) else share)
 
 
 def _is_sequence(tensor: Tensor) -> bool:
@@ -133,7 +168,7 @@ def _given(sequences: Tensor, named: Mapping[str, Tensor]) -> Padding | None:
                 continue
             if int(tensor.max()) > length or int(tensor.min()) == int(tensor.max()):
                 continue
-            places = torch.arange(length, device=tensor.device)[None] >= tensor[:, None]
+            places = _behind(tensor, length)
             if _is_filled(sequences, places):
                 return Padding(places, name)
         if tensor.shape == (size, length) and _is_binary(tensor):
@@ -141,6 +176,11 @@ def _given(sequences: Tensor, named: Mapping[str, Tensor]) -> Padding | None:
                 if _is_filled(sequences, places):
                     return Padding(places, name)
     return None
+
+
+def _behind(lengths: Tensor, count: int) -> Tensor:
+    """The places from each length on, of so many: bool [N, T]."""
+    return torch.arange(count, device=lengths.device)[None] >= lengths[:, None]
 
 
 def _is_binary(tensor: Tensor) -> bool:
@@ -167,7 +207,7 @@ def _own_lengths(tokens: Tensor) -> Tensor | None:
     for token in candidates.tolist():
         is_padding = tokens == token
         lengths = (~is_padding).sum(1)
-        places = torch.arange(tokens.shape[1], device=tokens.device)[None] >= lengths[:, None]
+        places = _behind(lengths, tokens.shape[1])
         if not torch.equal(places, is_padding) or int(lengths.min()) < 1:
             continue
         if int((lengths < tokens.shape[1]).sum()) >= 2 and len(torch.unique(lengths)) > 1:

@@ -81,16 +81,15 @@ class Rates(Experiment):
 
     def _with_usual_settings(self, setup: Setup, first: float) -> Answer | None:
         """A fault if not the rate prevents the training, but other settings of the optimizer."""
-        trial = with_usual_settings(setup)
-        if trial is None:
-            return None
-        losses = losses_of(setup, trial, self.steps, setup.remaining() / 4)
-        if not losses or not isfinite(losses[-1]) or lowest(losses) >= self.trains * first:
-            return None
-        return fault(
-            f"the loss stays at {first:.3g}, and falls to {lowest(losses):.3g} {trial.phrase}",
-            advice=trial.advice,
-        )
+        for trial in with_usual_settings(setup):
+            losses = losses_of(setup, trial, self.steps, setup.remaining() / 4)
+            if not losses or not isfinite(losses[-1]) or lowest(losses) >= self.trains * first:
+                continue
+            return fault(
+                f"the loss stays at {first:.3g}, and falls to {lowest(losses):.3g} {trial.phrase}",
+                advice=trial.advice,
+            )
+        return None
 
     def state(self, setup: Setup, losses: Sequence[float]) -> State:
         """What a rate does."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from fmapboard.health import thresholds
 from fmapboard.model.modes import eval_modules
@@ -23,7 +23,8 @@ class TrainAndEval(Experiment):
 
     A fault: the network is in eval mode as a whole, so dropout and BatchNorm do not train; dropout
     that is on in eval mode, or leaves hardly anything; BatchNorm whose running statistics never
-    change, or are those of the last batch alone.
+    change, or are those of the last batch alone; layers that normalize with the statistics that
+    they began with, such as ``FrozenBatchNorm2d`` without weights.
 
     That dropout and BatchNorm differ between the modes is what they are for.
     """
@@ -50,6 +51,9 @@ class TrainAndEval(Experiment):
             return wrong
         batch = setup.few(16)
         training = setup.forward(copy, batch)
+        wrong = _without_statistics(training)
+        if wrong is not None:
+            return wrong
         evaluating = setup.forward(setup.make_copy(), batch, training=False)
         if not training.outputs or not evaluating.outputs:
             return not_judged("the network returns no tensor in one of the modes")
@@ -133,6 +137,29 @@ def _wrong_settings(model: nn.Module) -> Answer | None:
                 advice="In torch, momentum is the weight of a new batch: usually 0.1",
             )
     return None
+
+
+def _without_statistics(training: Pass) -> Answer | None:
+    """A fault if layers normalize with the mean of 0 and variance of 1 that they began with."""
+    found = []
+    for call in training.calls:
+        mean = getattr(call.module, "running_mean", None)
+        variance = getattr(call.module, "running_var", None)
+        if not isinstance(mean, Tensor) or not isinstance(variance, Tensor):
+            continue
+        if bool((mean == 0).all()) and bool((variance == 1).all()):
+            found.append(call)
+    if not found:
+        return None
+    first = found[0]
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    return fault(
+        f"{first.name} ({first.kind}){more} normalizes with a mean of 0 and a variance of 1, which "
+        "it began with and which no pass changes",
+        figure=len(found),
+        layer=first.name,
+        advice="Load the statistics of a trained network, or use BatchNorm in training mode",
+    )
 
 
 def _first_difference(training: Pass, evaluating: Pass) -> str:
