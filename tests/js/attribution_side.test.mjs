@@ -8,6 +8,7 @@ import {
   deadText,
   effectText,
   methodText,
+  evenWidth,
   sideOf,
   subjectText,
 } from "../../src/fmapboard/plugin/static/view/attribution.js";
@@ -68,6 +69,13 @@ test("layers that let no gradient through are named", () => {
   assert.equal(text([null, null]), "");
   assert.match(text(["r3", "r3", null]), /^No gradient comes through r3 at step 30: every one/);
   assert.match(text(["r3", "r4"]), /comes through r3, r4 at step 30: .* of their channels is dead/);
+});
+
+test("lines of pictures are as long as each other", () => {
+  assert.equal(evenWidth(5, 276, 1256), 3 * 296); // 3 and 2, not 4 and 1
+  assert.equal(evenWidth(5, 200, 1256), 5 * 220);
+  assert.equal(evenWidth(4, 276, 1256), 4 * 296);
+  assert.equal(evenWidth(3, 600, 500), 620);
 });
 
 test("the heading names the class, its score and the image", () => {

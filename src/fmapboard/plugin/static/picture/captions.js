@@ -8,9 +8,8 @@ import { once } from "../server/cache.js";
 import { valueAt } from "../server/decode.js";
 import { LEGEND, badMark } from "../server/palettes.js";
 
-/** @import {AnyScene, MapsScene, Part} from "../model/model.js" */
-/** @import {Side} from "../model/model.js" */
-/** @import {Maps} from "../server/server.js" */
+/** @import {AnyScene, Flags, MapsScene, Part, Side} from "../model/model.js" */
+/** @import {FaultName, Maps} from "../server/server.js" */
 
 /**
  * False if no value of the batch was finite.
@@ -139,27 +138,36 @@ export function faultOf(scene, part, channel) {
   return maps && question && side ? loudest(flags(maps, question.role, channel)) : null;
 }
 
+/** The states of a channel, the most severe first. @param {Flags} of @returns {FaultName[]} */
+function statesOf({ kind, dead, constant }) {
+  const worst = kind === "unchanged" ? null : kind;
+  const all = [worst, dead && "dead", constant && "constant"].filter(Boolean);
+  return /** @type {FaultName[]} */ ([...new Set(all)]);
+}
+
 /**
- * The kind of fault of more than half of the tiles of each column, which is said once above them;
- * null for none. `isAll` if no tile is without a fault.
+ * The states of more than half of the tiles of each column, which are said once above them. `isAll`
+ * if no tile is without a fault.
  */
 export const commonFaults = once((/** @type {MapsScene} */ scene) =>
-  scene.columns.map((_, column) => {
-    const kinds = scene.order.map(
-      (channel) => faultOf(scene, { column, isDifference: false }, channel)?.kind ?? null,
+  scene.columns.map(({ maps, question, side }) => {
+    const isKnown = maps && question && side;
+    const states = scene.order.map((channel) =>
+      isKnown ? statesOf(flags(maps, question.role, channel)) : [],
     );
-    const isCommon = (/** @type {typeof kinds[number]} */ kind) =>
-      kind && 2 * kinds.filter((each) => each === kind).length > kinds.length;
-    return { kind: kinds.find(isCommon) ?? null, isAll: kinds.every(Boolean) };
+    const isCommon = (/** @type {FaultName} */ kind) =>
+      2 * states.filter((each) => each.includes(kind)).length > states.length;
+    const kinds = [...new Set(states.flat().filter(isCommon))];
+    return { kinds, isAll: states.every(({ length }) => length) };
   }),
 );
 
 /**
- * Names of the marks in the pictures of a scene, as in `LEGEND`, or "large", and how many pictures
- * of each column have them.
+ * Names of the marks in the pictures of a scene, as in `LEGEND`, or "large", and the channels of
+ * each column that have them.
  */
 export const marksIn = once((/** @type {MapsScene} */ scene) => {
-  /** @type {Map<string, number[]>} */
+  /** @type {Map<string, number[][]>} */
   const found = new Map();
   for (const [column, { maps, question, side }] of scene.columns.entries()) {
     if (!maps || !question || !side) continue;
@@ -169,9 +177,9 @@ export const marksIn = once((/** @type {MapsScene} */ scene) => {
       const faults = { NaN: nan, "+Inf": positive, "−Inf": negative, large, dead, constant };
       for (const [name, isSo] of Object.entries(faults)) {
         if (!isSo) continue;
-        const counts = found.get(name) ?? scene.columns.map(() => 0);
-        counts[column] += 1;
-        found.set(name, counts);
+        const having = found.get(name) ?? scene.columns.map(() => []);
+        having[column].push(channel);
+        found.set(name, having);
       }
     }
   }

@@ -109,7 +109,7 @@ function tilesOf(context, scene, of, cell, where, look, point) {
     const said = caption(context, below, names, fault, ranges, look);
     const texts = [...(tile.texts ?? []), ...said.texts];
     const image = (!part.isDifference && look.over?.images[part.column]) || null;
-    const over = image ? { image, alpha: look.over?.alpha ?? 0, isSmooth: true } : {};
+    const over = image ? { image, alpha: look.over?.alpha ?? 0, isSmooth: true, isGrey: true } : {};
     return { ...tile, ...over, ...said, texts, point, map: scene.a.planes };
   });
   if (of.rows) return tiles;
@@ -142,8 +142,8 @@ function tilesOf(context, scene, of, cell, where, look, point) {
 export function writtenFault(scene, part, channel) {
   const fault = faultOf(scene, part, channel);
   if (!fault || scene.kind !== "maps" || scene.order.length === 1) return fault;
-  const { kind, isAll } = commonFaults(scene)[part.column];
-  if (fault.kind !== kind) return fault;
+  const { kinds, isAll } = commonFaults(scene)[part.column];
+  if (!kinds.includes(fault.kind)) return fault;
   return isAll ? null : { ...fault, word: "", brief: "" };
 }
 

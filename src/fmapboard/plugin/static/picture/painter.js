@@ -34,9 +34,11 @@ export function paint(context, where, look, tiles, { fixed = [], regions = [] } 
     const { box, image, hatch } = tile;
     if (image) {
       context.imageSmoothingEnabled = Boolean(tile.isSmooth);
+      if (tile.isGrey) context.filter = "grayscale(1)";
       context.globalAlpha = tile.alpha ?? 1;
       context.drawImage(image, box.left, box.top, box.width, box.height);
       context.globalAlpha = 1;
+      context.filter = "none";
     }
     if (hatch) hatched(context, box, hatch);
     if (tile.isCrossed) crossed(context, box, look.muted);

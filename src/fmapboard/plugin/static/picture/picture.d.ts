@@ -162,6 +162,7 @@ export type Tile = {
   image?: CanvasImageSource;
   alpha?: number;
   isSmooth?: boolean;
+  isGrey?: boolean;
   isCrossed?: boolean;
   hatch?: string;
   lines?: Outline[];

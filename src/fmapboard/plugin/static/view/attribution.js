@@ -140,6 +140,16 @@ function sideFor(counts, aspect, width, height) {
   return SCROLLED;
 }
 
+/**
+ * Width of lines that are as long as each other, CSS px.
+ * @param {number} count of pictures @param {number} side @param {number} width CSS px
+ */
+export function evenWidth(count, side, width) {
+  const fitting = Math.max(1, Math.floor((width + BETWEEN) / (side + BETWEEN)));
+  const lines = Math.ceil(count / fitting);
+  return Math.ceil(count / lines) * (side + BETWEEN);
+}
+
 /** @param {{model: Model}} props */
 export function Attribution({ model: { state, attribution } }) {
   const view = useRef(/** @type {HTMLElement|null} */ (null));
@@ -151,8 +161,12 @@ export function Attribution({ model: { state, attribution } }) {
     if (!element || !below || !rows.length) return;
     const head = below.offsetTop - element.offsetTop;
     const [width, height] = [element.clientWidth - 24, element.clientHeight - head];
-    const side = sideOf(rows, width, height, Boolean(attribution?.input));
+    const hasInput = Boolean(attribution?.input);
+    const side = sideOf(rows, width, height, hasInput);
     element.style.setProperty("--side", `${side}px`);
+    const isPaired = rows.some(({ first }) => first);
+    const even = evenWidth(rows.length + Number(hasInput), side, width);
+    below.style.maxWidth = isPaired ? "" : `${even}px`;
   });
   if (!isShown) return null;
   const control = rows.length ? controlText(rows) : "";

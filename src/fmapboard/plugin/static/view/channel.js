@@ -374,7 +374,7 @@ export function ChannelPicture({ app, model, scene, channel, part }) {
     const at = state.pixel && (scene.rows ? { ...state.pixel, v: 0.5 } : state.pixel);
     const isSmooth = scene.rows && planes.width > width * ratio;
     const tile = { ...pictureTile(scene, part, channel, box, look), isSmooth, point: at };
-    const below = input ? [{ box, image: input, isSmooth: true }] : [];
+    const below = input ? [{ box, image: input, isSmooth: true, isGrey: true }] : [];
     const alpha = input ? overlay / 100 : 1;
     paintTiles(prepare(canvas, width, height), { top: 0, width, height, ratio }, look, [
       ...below,

@@ -257,16 +257,23 @@ function marksOfKernels(scene) {
   return new Set(present.map(({ name }) => /** @type {string} */ (name)));
 }
 
+/** So many channels without a mark are named. */
+const NAMED = 3;
+
 /**
- * How many pictures of a column have a mark, if more than half do: then it is not written on each.
- * @param {MapsScene} scene @param {readonly number[]} counts of each column
+ * Which pictures of a column have a mark, if more than half do: then it is not written on each.
+ * @param {MapsScene} scene @param {readonly (readonly number[])[]} having channels of each column
  */
-function shareText({ maps, order, columns }, counts) {
-  const shares = counts.map((count, i) => {
-    if (2 * count <= order.length || order.length === 1) return "";
-    const share = count === order.length ? "all" : `${count} of`;
+function shareText({ maps, order, columns }, having) {
+  const shares = having.map((channels, i) => {
+    const { length } = channels;
+    if (2 * length <= order.length || order.length === 1) return "";
+    const others = order.filter((each) => !channels.includes(each));
+    const isNamed = others.length > 0 && others.length <= NAMED;
+    const share = isNamed || !others.length ? "all" : `${length} of`;
+    const but = isNamed ? ` but ${others.join(", ")}` : "";
     const whose = columns.length > 1 ? ` of ${LETTERS[i]}` : "";
-    return ` · ${share} ${counted(order.length, tileText(maps.header))}${whose}`;
+    return ` · ${share} ${counted(order.length, tileText(maps.header))}${whose}${but}`;
   });
   return shares.join("");
 }
