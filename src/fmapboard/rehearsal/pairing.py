@@ -205,10 +205,11 @@ def _differ(gradient: Tensor, other: Tensor) -> Tensor:
 
 
 def turned_loss(setup: Setup) -> Answer | None:
-    """A fault if a loss of outputs that are the labels is higher than of others around them.
+    """A fault if a loss falls as outputs move away from the labels.
 
     Outputs at some distance of the labels, in random directions, are compared with those at twice
-    the distance. For binary labels of pixels, outputs are the labels and their opposites.
+    the distance. Of binary labels of pixels, the gradient tells: where a label is 1, the output
+    must rise, and fall elsewhere.
     """
     label = setup.task.parts(setup.batch).label
     if label is None:
@@ -216,18 +217,14 @@ def turned_loss(setup: Setup) -> Answer | None:
     if setup.task.loss is None or not isinstance(label, Tensor) or not label.is_floating_point():
         return None
     loss = Loss(setup, setup.batch)
-    output = next((o for o in loss.outputs if o.numel() == label.numel()), None)
-    if output is None or len(label) < _LEAST_LABELS or not float(label.std()) > 0:
+    places = [i for i, o in enumerate(loss.outputs) if o.numel() == label.numel()]
+    if not places or len(label) < _LEAST_LABELS or not float(label.std()) > 0:
         return None
-    wanted = label.reshape(output.shape)
+    place = places[0]
+    wanted = label.reshape(loss.outputs[place].shape)
     is_binary = bool(((label == 0) | (label == 1)).all())
-    pairs = _opposites(wanted) if is_binary else _around(wanted)
-    for near, far in pairs:
-        losses = [loss.at({}, {id(output): other}) for other in (near, far)]
-        known = [found.value for found in losses if found is not None]
-        if len(known) < 2 or known[0] - known[1] <= _EFFECT * abs(known[0]):
-            return None
-    if not pairs:
+    is_turned = _pushes_away if is_binary else _falls_around
+    if not is_turned(loss, place, wanted):
         return None
     return fault(
         "the sign of the loss is turned: it falls as outputs move away from the labels",
@@ -235,19 +232,29 @@ def turned_loss(setup: Setup) -> Answer | None:
     )
 
 
-def _around(wanted: Tensor) -> list[tuple[Tensor, Tensor]]:
-    """Outputs at a distance of the labels, and at twice that, in opposite directions."""
+def _pushes_away(loss: Loss, place: int, wanted: Tensor) -> bool:
+    """True if outputs of pixels whose label is 1 are to fall, and all others to rise.
+
+    Not for one label per image: a distance is to be small where a label is 1.
+    """
+    found = loss.at({})
+    if found is None or wanted.dim() < 3:
+        return False
+    gradient = found.gradients[place]
+    return bool((gradient[wanted == 1] > 0).all() and (gradient[wanted == 0] < 0).all())
+
+
+def _falls_around(loss: Loss, place: int, wanted: Tensor) -> bool:
+    """True if the loss falls from some distance of the labels to twice that, in all directions."""
     drawn = torch.Generator().manual_seed(0)
-    found = []
+    output = loss.outputs[place]
     for _ in range(_DIRECTIONS):
         direction = torch.randn(wanted.shape, generator=drawn).to(wanted) * wanted.std() / 5
-        for sign in (-1, 1):
-            found.append((wanted + sign * direction, wanted + 2 * sign * direction))
-    return found
-
-
-def _opposites(wanted: Tensor) -> list[tuple[Tensor, Tensor]]:
-    """Probabilities that are the labels of pixels, and those that are their opposites."""
-    if wanted.dim() < 3:
-        return []  # a distance may be small where a label is 1
-    return [(wanted.clamp(0.1, 0.9), (1 - wanted).clamp(0.1, 0.9))]
+        for step in (-direction, direction):
+            near = loss.at({}, {id(output): wanted + step})
+            far = loss.at({}, {id(output): wanted + 2 * step})
+            if near is None or far is None:
+                return False
+            if near.value - far.value <= _EFFECT * abs(near.value):
+                return False
+    return True

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from fmapboard.gradients.loss import read
 from fmapboard.model.tensors import tensors
-from fmapboard.rehearsal.batches import size_of
+from fmapboard.rehearsal.batches import has_relations, size_of
 from fmapboard.rehearsal.compared import Loss, LossAt, label_tensors, other_samples
 from fmapboard.rehearsal.experiment import Answer, Experiment, fault, fine, not_judged
 from fmapboard.rehearsal.setup import Setup
@@ -33,7 +33,7 @@ class LabelsCount(Experiment):
     that all have one value; a loss that counts padded places only, or places of one class only.
 
     Not judged: a loss without labels, one that the network or a framework computes, one that is
-    random, and one that another tensor of the batch masks.
+    random, and one that another tensor of the batch masks; nodes of a graph that have no label.
     """
 
     kind: ClassVar[str] = "labels_count"
@@ -69,6 +69,7 @@ class LabelsCount(Experiment):
     def _of_label(
         self, setup: Setup, loss: Loss, before: LossAt, label: Tensor, size: int
     ) -> Answer | None:
+        batch = setup.step_batch
         wrong = _only_filled(before, label) or _one_class(setup, before, label)
         if wrong is not None:
             return wrong
@@ -77,9 +78,10 @@ class LabelsCount(Experiment):
         wrong = _unordered(loss, before, label, size)
         if wrong is not None:
             return wrong
-        ignored = _ignored_images(loss, before, label, size)
-        if ignored is not None:
-            return ignored
+        if not has_relations(batch, setup.task, size):  # labels of a part of a graph are hidden
+            ignored = _ignored_images(loss, before, label, size)
+            if ignored is not None:
+                return ignored
         parts = [
             (name, changed) for name, changed in _parts(label) if not torch.equal(changed, label)
         ]
