@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 from fmapboard.health.evidence import OutputSteps
 
 
-class Labels(NamedTuple):
+@dataclass(frozen=True)
+class Labels:
     """The hard labels of the images, or of their pixels, of several logged steps.
 
     Attributes:
@@ -25,7 +27,7 @@ class Labels(NamedTuple):
     counts: tuple[Mapping[int, int], ...]
     is_per_image: bool
 
-    @property
+    @cached_property
     def total(self) -> Counter[int]:
         """Label -> number of images."""
         total = Counter[int]()
