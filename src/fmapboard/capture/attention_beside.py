@@ -20,6 +20,7 @@ from fmapboard.errors import first_line
 from fmapboard.interrupts import raise_interrupt
 from fmapboard.model.distributed import are_flattened, is_sharded
 from fmapboard.model.kernel_shapes import functions, names_in
+from fmapboard.model.tensors import tensors
 
 _FLEX = "flex_attention"
 
@@ -39,6 +40,8 @@ def attend_beside(module: nn.Module, args: Any, kwargs: Any, mode: AttentionMode
         NoTwin: the pass is not possible; the message says why.
     """
     why = _obstacle(module)
+    if any(tensor.is_nested for tensor in tensors((args, kwargs))):
+        why = "nested tensors are attended to in no other way"
     if why:
         raise NoTwin(why)
     with _disable_current_modes(), torch.no_grad():

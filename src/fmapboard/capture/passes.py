@@ -685,12 +685,13 @@ class PassRecorder:
         received = (call.args, call.kwargs)
         texts = Texts(ids_by_length(*received))
         mode = AttentionMode(layers, batch_size(received), texts, runs, self._report)
-        if why:
-            self.calls.attention_is_unseen(next(iter(layers.values())).name, why)
-        elif not is_own and self.aside is not None and is_compile_used():
+        can_run_beside = not is_own and self.aside is not None
+        if can_run_beside and (why or is_compile_used()):
             for module, layer in layers.items():
                 hook = LayerHook(self._attends, call, layer.name, mode)
                 module.register_forward_pre_hook(hook, prepend=True, with_kwargs=True)
+        elif why:
+            self.calls.attention_is_unseen(next(iter(layers.values())).name, why)
         else:
             call.mode = mode
             mode.__enter__()  # type: ignore[no-untyped-call]  # torch has no types here
@@ -707,7 +708,8 @@ class PassRecorder:
                 self.calls.attention_is_unseen(name, UNKNOWN)
         except NoTwin as error:
             self.calls.refuses_twins = True
-            self.calls.attention_is_unseen(name, f"torch.compile is used, and {error}")
+            why = "torch.compile is used" if is_compile_used() else obstacle(module)
+            self.calls.attention_is_unseen(name, f"{why}, and {error}")
         except Exception as error:
             self._report(name, error)
 

@@ -423,7 +423,7 @@ def test_attention_that_is_computed_in_another_way_is_named_once(
     ]
 
 
-def test_the_fast_path_of_torch_is_taken_as_without_us_and_is_named_once(
+def test_the_fast_path_of_torch_is_taken_as_without_us_and_rows_are_read_beside(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "fmapboard")
@@ -446,15 +446,50 @@ def test_the_fast_path_of_torch_is_taken_as_without_us_and_is_named_once(
         model.train()
         with board.step(1), torch.no_grad():
             model(tokens)
-    assert [labels(step) for step in kept.steps] == [
-        [],
-        ["layers.0.self_attn.rows", "layers.0.self_attn.peak_rows"],
-    ]
-    said = [m for m in caplog.messages if "rows of attention" in m]
-    assert said == [
-        "fmapboard: the rows of attention in layers.0.self_attn are not recorded: in eval mode, "
-        "torch may use its fast path for attention"
-    ]
+    rows = ["layers.0.self_attn.rows", "layers.0.self_attn.peak_rows"]
+    assert [labels(step) for step in kept.steps] == [rows, rows]
+    assert not [m for m in caplog.messages if "rows of attention" in m]
+
+
+class Frozen(nn.Module):
+    """A frozen encoder of torch in eval mode in front of a head that is trained."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, 2).requires_grad_(False).eval()
+        self.head = nn.Linear(8, 3)
+
+    def forward(self, tokens: torch.Tensor, is_padding: torch.Tensor | None) -> torch.Tensor:
+        found: torch.Tensor = self.head(self.encoder(tokens, src_key_padding_mask=is_padding))
+        return found
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+@pytest.mark.parametrize("is_padded", [False, True])
+def test_a_frozen_encoder_on_the_fast_path_is_trained_behind_bitwise_the_same(
+    is_padded: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    kept = MemoryWriter()
+    is_padding = torch.tensor([[False] * 6, [False] * 4 + [True] * 2]) if is_padded else None
+    weights = []
+    for is_watched in (True, False):
+        torch.manual_seed(0)
+        model = Frozen()
+        optimizer = torch.optim.AdamW(model.head.parameters(), lr=0.01)
+        with contextlib.ExitStack() as stack:
+            if is_watched:
+                watch = fmapboard.watch(model, writer=kept, optimizer=optimizer, every=2)
+                stack.enter_context(watch)
+            for _ in range(5):
+                optimizer.zero_grad()
+                model(torch.randn(2, 6, 8), is_padding).square().mean().backward()
+                optimizer.step()
+        weights.append(model.head.weight.detach())
+    assert torch.equal(*weights)
+    rows = [label for step in kept.steps for label in labels(step)]
+    assert len(rows) == (0 if is_padded else 3 * 4)
+    assert not [m for m in caplog.messages if "failed" in m]
 
 
 def test_a_network_without_attention_gets_no_mode(monkeypatch: pytest.MonkeyPatch) -> None:

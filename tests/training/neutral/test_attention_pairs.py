@@ -175,8 +175,7 @@ def test_a_training_that_does_two_things_at_once_is_bitwise_the_same(
     seen.assert_is(train(name, ways, watched=False))
     assert labels(seen.steps) == [LABELS] * 3
     if "teacher" in ways:
-        is_on_fast_path = name == "MultiheadAttention"  # in eval mode
-        assert labels(seen.steps_of_teacher) == [[] if is_on_fast_path else LABELS] * 3
+        assert labels(seen.steps_of_teacher) == [LABELS] * 3
 
 
 def teach_each_other(*, watched: bool) -> tuple[list[Tensor], list[MemoryWriter]]:

@@ -106,12 +106,16 @@ def test_of_a_probe_the_rows_are_drawn_and_the_numbers_are_of_the_batch() -> Non
     assert both.planes.hi.shape == (3, 2)
 
 
-def test_rows_that_only_the_probe_has_shown_have_no_numbers() -> None:
-    """In eval mode, torch may use its fast path for attention, so the batch is not read."""
+def test_in_eval_mode_where_torch_may_take_its_fast_path_the_same_rows_are_read() -> None:
     model = NETWORKS["MultiheadAttention"]().eval()
-    rows = measurement(log_pass(model, images(), probe=images(2)), ROWS)
-    assert rows.planes is not None
-    assert rows.heads is None
+    with torch.no_grad():
+        beside = heads(log_pass(model, images(), probe=images(2)), ROWS)
+    model.train()  # which has no dropout
+    expected = heads(log_pass(model, images(), probe=images(2)), ROWS)
+    assert beside is not None
+    assert expected is not None
+    np.testing.assert_allclose(beside.logit, expected.logit, rtol=1e-5)
+    np.testing.assert_allclose(beside.entropy, expected.entropy, rtol=1e-5)
 
 
 class Windows(nn.Module):
