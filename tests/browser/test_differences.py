@@ -25,7 +25,7 @@ def test_a_run_of_differences_opens_at_the_first_layer_that_differs_in_a_signed_
     other = copy.deepcopy(model)
     with torch.no_grad():
         other[1].weight[0] += 0.1  # type: ignore[operator, index]
-    fmapboard.diff(model, other, torch.rand(1, 3, 12, 12), log_dir=tmp_path)
+    found = fmapboard.diff(model, other, torch.rand(1, 3, 12, 12), log_dir=tmp_path)
     address = serve(tmp_path)
     person = visit(address, run="difference")
     person.wait("document.documentElement.dataset.layer === 'fmapboard/1'")
@@ -38,9 +38,14 @@ def test_a_run_of_differences_opens_at_the_first_layer_that_differs_in_a_signed_
     assert "−1" not in equal.see(".grid .status, .status").first.text_content()
     first = visit(address, width=640, view="overview")
     first.settle()
+    row = found.table.rows[1]
     assert first.see(".verdict .sentence").inner_text() == (
-        "First difference: 1; none in 1 drawn layer before it"
+        f"1 differs first, by a relative error of {row.added}; 1 of 3 layers differs"
     )
+    assert first.see(".why summary").all_inner_texts() == ["All layers"]  # "not checked" is no news
+    first.see(".why summary").click()
+    cells = first.see(".differences .differs td").all_inner_texts()
+    assert cells == [row.name, row.type, row.error_in, row.error_out, row.added, row.note]
     assert first.see(".sheet-steps span").all_inner_texts() == ["batch 0"]
     assert first.see(".states li").all_inner_texts() == [
         "red: larger in b, blue: larger in a",
@@ -64,3 +69,4 @@ def test_a_fault_of_a_difference_is_told_in_its_own_words(
     assert person.see(".verdict b").inner_text() == "Fault:"
     assert person.see(".sheet-steps .onset").all_inner_texts() == ["batch 0"]
     assert person.see(".verdict .sentence").inner_text().startswith("NaN ")
+    assert person.see(".why summary").all_inner_texts() == ["Evidence, next step", "All layers"]

@@ -52,6 +52,8 @@ WHY = "fmapboard/why"
 """Text: the verdict on the run, its cause and the next step; written when the logger is closed."""
 SUMMARY_FILE = "fmapboard_summary.json"
 """The same as fields, in a file beside the event files."""
+MODEL_DIFFERENCE = "fmapboard_difference"
+"""Feature maps tab: the table that ``diff`` prints (``formats.model_difference``)."""
 
 NETWORK_INPUT = "network_input/sample_"
 ATTRIBUTION = "attribution"

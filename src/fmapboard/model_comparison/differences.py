@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from fmapboard.errors import escaped
+from fmapboard.formats.model_difference import MAX_ROWS, DifferenceRow, DifferenceTable
 from fmapboard.printing import Table, add_row, as_text, new_table
 
 
@@ -86,6 +87,28 @@ class ModelDifference:
             "dtypes": list(self.dtypes),
             "layers": [row.as_json() for row in self.layers],
         }
+
+    @property
+    def table(self) -> DifferenceTable:
+        """What is stored of it: the table as it prints."""
+        rows = []
+        for row in self.layers[:MAX_ROWS]:
+            shown = DifferenceRow(
+                name=row.name,
+                type=row.type,
+                error_in=_shown(row.error_in),
+                error_out=_shown(row.error_out),
+                added=_shown(row.added),
+                note=row.note,
+                is_different=is_different(row.added, self.tolerance),
+            )
+            rows.append(shown)
+        return DifferenceTable(
+            tolerance=self.tolerance,
+            compared=len(self.layers),
+            different=len(self.different),
+            rows=tuple(rows),
+        )
 
     @property
     def summary(self) -> str:

@@ -17,6 +17,8 @@ from fmapboard.capture.inputs import PendingInputImage, input_images
 from fmapboard.capture.isolation import aside
 from fmapboard.errors import ConfigurationError, NoConvolution
 from fmapboard.extraction.call_trace import check_input
+from fmapboard.formats import tags
+from fmapboard.formats.model_difference import pack_difference
 from fmapboard.formats.overview import StepSource
 from fmapboard.measure.layout import Sequences
 from fmapboard.measure.reducer import Reducer
@@ -27,7 +29,7 @@ from fmapboard.model_comparison.differences import ModelDifference
 from fmapboard.model_comparison.layer_calls import Arguments, on_device_of, record
 from fmapboard.model_comparison.pairs import Pair, in_both
 from fmapboard.model_comparison.rows import difference_of
-from fmapboard.records import LayerCall, LayerMeasurement, Normalization, StepData
+from fmapboard.records import LayerCall, LayerMeasurement, Normalization, StepData, TabRecord
 from fmapboard.render.quantize import Quantizer
 from fmapboard.summary.build import SummaryBuilder
 from fmapboard.writers import Writer
@@ -164,6 +166,8 @@ def difference(
                 board = TensorBoardWriter(Path(log_dir) / side)
                 writers.append(stack.enter_context(contextlib.closing(board)))
             sides[side] = _Side(side, sequences, writers)
+        table = TabRecord(tags.MODEL_DIFFERENCE, pack_difference(found.table))
+        sides["difference"].records = (table,)
         for step, arguments in enumerate(batches):
             _add_maps(sides, model_a, model_b, pairs, arguments)
             given = on_device_of(model_a, arguments)
@@ -245,6 +249,9 @@ class _Side:
         side: Which of them.
         sequences: How tensors with three axes are read.
         writers: Receive the pictures.
+
+    Attributes:
+        records: Further records, written with the first step.
     """
 
     def __init__(self, side: Side, sequences: Sequences, writers: Sequence[Writer]) -> None:
@@ -259,6 +266,7 @@ class _Side:
         self._reduce = Reducer(max_channels=None, sequences=sequences, quantize=quantize)
         self._summarize = SummaryBuilder(colormap=colormap, scale=quantize.scale)
         self._measured: list[LayerMeasurement] = []
+        self.records: tuple[TabRecord, ...] = ()
 
     def add(self, call: LayerCall, tensor: Tensor, module: nn.Module) -> None:
         with aside(tensor.device.type):
@@ -274,6 +282,8 @@ class _Side:
         now = time.time()
         data = StepData(step, now, measured=measured, inputs=inputs, source=source)
         summary = self._summarize(data)
+        summary = replace(summary, records=(*summary.records, *self.records))
+        self.records = ()
         for writer in self._writers:
             writer.write(summary)
 

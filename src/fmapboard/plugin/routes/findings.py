@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from fmapboard.formats import tags
 from fmapboard.formats.checks import StoredChecks
+from fmapboard.formats.model_difference import DifferenceTable, unpack_difference
+from fmapboard.formats.tab_records import PLUGIN_NAME, FormatError
 from fmapboard.health.causes import Cause
 from fmapboard.health.finding import Finding
 from fmapboard.health.progress import merged
@@ -23,6 +26,7 @@ from fmapboard.plugin.overview_series import (
     stored_checks,
     unread_step,
 )
+from fmapboard.plugin.stored_record import attempted
 from fmapboard.plugin.unjudged import record_of
 from fmapboard.runs.provider import Provider
 
@@ -95,6 +99,20 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelDifference:
+    """What ``fmapboard diff`` printed.
+
+    Attributes:
+        text: which layer differs first and by how much, and how many do; names are between
+            backticks.
+        table: all layers.
+    """
+
+    text: str
+    table: DifferenceTable
+
+
+@dataclass(frozen=True, slots=True)
 class Findings(Answer):
     """``data/findings``: the findings of a run, ranked, and what they were looked for in.
 
@@ -106,6 +124,7 @@ class Findings(Answer):
         unread: the newest logged step if TensorBoard has not read it yet, otherwise None.
         findings: those of the checks, in the words of ``fmapboard check``.
         line: the cause of them, or that there is none.
+        difference: of the run of differences that ``fmapboard diff`` writes; None of others.
     """
 
     run: str
@@ -115,6 +134,7 @@ class Findings(Answer):
     unread: int | None
     findings: list[Line]
     line: Verdict
+    difference: ModelDifference | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +191,29 @@ def findings(provider: Provider, run: str) -> Findings:
         unread=unread_step(provider, overview.models[0]),
         findings=lines,
         line=_verdict(judged, lines),
+        difference=_difference(provider, overview),
     )
+
+
+def _difference(provider: Provider, overview: RunOverview) -> ModelDifference | None:
+    """See ``Findings.difference``."""
+    if tags.MODEL_DIFFERENCE not in overview.tags:
+        return None
+    found = provider.points(PLUGIN_NAME, overview.run, [tags.MODEL_DIFFERENCE])
+    points = found.get(tags.MODEL_DIFFERENCE, ())
+    (blob,) = provider.blobs([(point, 0) for point in points[-1:]]) or (None,)
+    table = attempted(unpack_difference, blob)
+    if isinstance(table, FormatError):
+        return None
+    first = next((row for row in table.rows if row.is_different), None)
+    layers = f"{table.compared:,} layer{'' if table.compared == 1 else 's'}"
+    if first is None:
+        text = f"none of {layers} differs by a relative error above {table.tolerance:g}"
+        return ModelDifference(text, table)
+    name = f"`{first.name}`" if first.type else first.name
+    text = f"{name} differs first, by a relative error of {first.added}; "
+    text += f"{table.different:,} of {layers} {'differs' if table.different == 1 else 'differ'}"
+    return ModelDifference(text, table)
 
 
 def _judged(provider: Provider, overview: RunOverview) -> Judged:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import shutil
@@ -19,6 +20,7 @@ from two_layer_runs import store_blobs
 import fmapboard
 from fmapboard.checks import Finding, RunRecord
 from fmapboard.cli.commands.check import why_runs
+from fmapboard.formats import tags
 from fmapboard.health.run import LiveChecks
 from fmapboard.plugin import overview_series
 from fmapboard.plugin.routes import findings
@@ -249,3 +251,30 @@ def test_verdicts_of_several_runs_are_those_of_their_findings_and_read_no_step(
     for each in listed:
         line = own[each["run"]]
         assert (each["state"], each["text"]) == (line["state"], line["text"])
+
+
+def test_a_run_of_differences_says_what_diff_printed(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 4, 3))
+    other = copy.deepcopy(model)
+    other[2].weight.data *= 1.5
+    images = torch.rand(1, 3, 8, 8)
+    found = fmapboard.diff(model, other, images, log_dir=tmp_path / "other")
+    assert not fmapboard.diff(model, model, images, log_dir=tmp_path / "same")
+    tab = open_tab(tmp_path)
+    answer = tab.ask("data/findings", run="other/difference")["difference"]
+    shown = [line.split() for line in repr(found).splitlines()]
+    row = answer["table"]["rows"][2]
+    keys = ("name", "type", "error_in", "error_out", "added")
+    assert shown[3][:5] == [row[key] for key in keys]
+    assert row["note"] == found.layers[2].note
+    assert [each["is_different"] for each in answer["table"]["rows"]] == [False, False, True]
+    assert answer["text"] == (
+        f"`2` differs first, by a relative error of {row['added']}; 1 of 3 layers differs"
+    )
+    assert tab.ask("data/findings", run="other/a")["difference"] is None
+    same = tab.ask("data/findings", run="same/difference")["difference"]
+    assert same["text"] == "none of 3 layers differs by a relative error above 1e-05"
+    shutil.copytree(tmp_path / "other" / "difference", tmp_path / "damaged")
+    store_blobs(tmp_path / "damaged", [b"{}"], tag=tags.MODEL_DIFFERENCE, step=1)
+    assert open_tab(tmp_path).ask("data/findings", run="damaged")["difference"] is None

@@ -10,7 +10,7 @@ import { badMark } from "../server/palettes.js";
 import { keptFrom } from "../server/steps.js";
 
 /** @import {HealthSource, SheetSource} from "../server/health.js" */
-/** @import {FindingsAnswer, Line, RunEntry} from "../server/routes.js" */
+/** @import {FindingsAnswer, Line, ModelDifference, RunEntry} from "../server/routes.js" */
 /** @import {Layer, Maps} from "../server/server.js" */
 /** @import {Source} from "../server/source.js" */
 /** @import {FindingLine, MapsScene, Question, RunVerdict, Scene, State} from "./model.js" */
@@ -229,7 +229,9 @@ export function front(source, { source: asked, sheet, all, isOpen, verdicts }, s
     complete: answers.every(({ answer, error }) => answer || error),
     unread: answers.some(({ answer }) => answer && answer.unread !== null),
     verdicts: said,
-    difference: isOfDifferences(state.run) ? differenceOf(source, asked, state.run) : null,
+    difference: isOfDifferences(state.run)
+      ? differenceOf(source, asked, state.run, own.value?.difference ?? null)
+      : null,
     awaited: listed.length - said.length, // runs that are still to be looked through
     sheet,
   };
@@ -312,10 +314,11 @@ export function unreadText(unread) {
 // palette.
 
 /**
- * Where the models begin to differ.
+ * Where the models begin to differ, and what `diff` printed, if it is stored.
  * @param {Source} source @param {HealthSource} asked @param {string} run
+ * @param {ModelDifference|null} printed
  */
-function differenceOf(source, asked, run) {
+function differenceOf(source, asked, run, printed) {
   const layers = source.layers(run).value?.layers ?? [];
   const { isKnown, layer } = firstDifferent(source, { source: asked }, run, layers);
   const before = layer ? layers.indexOf(layer) : 0;
@@ -323,7 +326,8 @@ function differenceOf(source, asked, run) {
   const known = layer
     ? `First difference: \`${callName(layer)}\`${equal}`
     : "No difference in any drawn layer";
-  return { text: isKnown ? known : "Looking for the first difference…", layer };
+  const text = isKnown ? known : "Looking for the first difference…";
+  return { text: printed?.text ?? text, layer, table: printed?.table ?? null };
 }
 
 /**

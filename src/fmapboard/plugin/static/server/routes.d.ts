@@ -117,6 +117,8 @@ export interface FindingsAnswer {
   findings: Line[];
   /** the cause of them, or that there is none. */
   line: Verdict;
+  /** of the run of differences that `fmapboard diff` writes; null of others. */
+  difference: ModelDifference | null;
 }
 
 /** `data/verdicts`: how runs are, by the judgements that were stored of them. */
@@ -404,7 +406,7 @@ export interface Verdict {
   state: "fault" | "suspicion" | "does not learn" | "not known" | "learns";
   /** the cause, and what an experiment has shown of it or, if there is none, whether it learns; names are between backticks. */
   text: string;
-  /** the other lines of `fmapboard why`, but for that to look at the tab. */
+  /** the other lines of `fmapboard why` without names of checks and functions, but for that to look at the tab. */
   rest: Remark[];
   /** name of the model; "" for none. */
   name: string;
@@ -416,6 +418,14 @@ export interface Verdict {
   shown_at?: string;
   /** step since which it lasts; null if nothing was found. */
   since?: number;
+}
+
+/** What `fmapboard diff` printed. */
+export interface ModelDifference {
+  /** which layer differs first and by how much, and how many do; names are between backticks. */
+  text: string;
+  /** all layers. */
+  table: DifferenceTable;
 }
 
 /** How a run is, in one line; see `Verdict`. */
@@ -541,8 +551,38 @@ export interface Remark {
   text: string;
 }
 
+/** The table. */
+export interface DifferenceTable {
+  /** relative error from which on a row is different. */
+  tolerance: number;
+  /** number of rows that were compared. */
+  compared: number;
+  /** number of rows that are different. */
+  different: number;
+  /** the first `MAX_ROWS` ones in order of execution. */
+  rows: DifferenceRow[];
+}
+
 /** The score that is explained, such as that of `class 3`; `value` is null if not finite. */
 export interface Score {
   name: string;
   value?: number;
+}
+
+/** A layer, or a place between two layers, as `diff` prints it. */
+export interface DifferenceRow {
+  /** of the layer, or of the place. */
+  name: string;
+  /** class of the module; "" for a place. */
+  type: string;
+  /** relative error of what it received; "–" if it was not compared. */
+  error_in: string;
+  /** relative error of what it returned, likewise. */
+  error_out: string;
+  /** relative error that it adds, likewise. */
+  added: string;
+  /** what else differs, in words. */
+  note: string;
+  /** it adds more than the tolerance. */
+  is_different: boolean;
 }

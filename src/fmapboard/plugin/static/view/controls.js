@@ -103,9 +103,9 @@ export function Segments({ label, options, value, choose, kind = "" }) {
  * A list to choose from. Whoever chooses with the pointer leaves the arrow keys to the steps.
  * @template {string|number|null} T
  * @param {{label: string, options: readonly (readonly [T, string])[], value: T,
- *   choose: (value: T) => void, terms?: string, children?: Child}} props `terms` of the glossary
+ *   choose: (value: T) => void, terms?: string}} props `terms` of the glossary
  */
-export function Choice({ label, options, value, choose, terms = "", children }) {
+export function Choice({ label, options, value, choose, terms = "" }) {
   const byKeys = useRef(false);
   const pressed = (/** @type {OfSelect} */ { currentTarget: select }, by = "pointer") => {
     byKeys.current = by === "keys";
@@ -121,7 +121,6 @@ export function Choice({ label, options, value, choose, terms = "", children }) 
   };
   return html`
     <span class="choice" title=${label}>
-      ${children}
       <select aria-label=${label} ...${terms ? explanation(terms) : {}} value=${value ?? ""}
         onChange=${chosen} onPointerDown=${pressed}
         onBlur=${(/** @type {OfSelect} */ event) => pressed(event, "")}

@@ -29,6 +29,7 @@ import { ContactSheet, frameOfCode, isShown } from "./sheet.js";
 /** @import {App} from "../app.js" */
 /** @import {Front, MapsScene, Model, RunState, RunVerdict, State} from "../model/model.js" */
 /** @import {Health} from "../server/server.js" */
+/** @import {DifferenceTable} from "../server/routes.js" */
 /** @import {Child} from "../vendor/preact_htm.js" */
 /** @import {FrontProps, RunAnswer} from "./view.js" */
 
@@ -280,10 +281,37 @@ export function Verdicts({ app, model, front }) {
               </details>`
             : null
         }
+        ${front.difference?.table && html`<${Differences} ...${front.difference.table} />`}
         ${others.length > 0 && html`<${Others} ...${{ app, others }} />`}
         ${awaited && html`<span class="awaited">${awaited}</span>`}
       </div>
     </div>
+  `;
+}
+
+const ERRORS =
+  "Relative errors: about 1.4 is unrelated, inf not comparable. In and out: of what the layer " +
+  "receives and returns in each model alone; added: of what it returns when b gets a's input.";
+
+/** What `fmapboard diff` printed. @param {DifferenceTable} props */
+function Differences({ rows, compared }) {
+  const left = compared - rows.length;
+  return html`
+    <details class="why">
+      <summary>All layers</summary>
+      <table class="differences">
+        <tr>${["layer", "type", "error in", "error out", "added", ""].map(
+          (text) => html`<th>${text}</th>`,
+        )}</tr>
+        ${rows.map(
+          (row) => html`<tr class=${row.is_different ? "differs" : ""}>
+            <td>${row.name}</td><td>${row.type}</td><td>${row.error_in}</td>
+            <td>${row.error_out}</td><td>${row.added}</td><td>${row.note}</td>
+          </tr>`,
+        )}
+      </table>
+      <p class="label">${left > 0 && `${left} more are not listed. `}${ERRORS}</p>
+    </details>
   `;
 }
 
