@@ -21,7 +21,6 @@ import {
 } from "../../src/fmapboard/plugin/static/picture/pixels.js";
 import { MARK, MARK_TABLE } from "../../src/fmapboard/plugin/static/server/palettes.js";
 import {
-  farFrom,
   faultAt,
   isBeyond,
   kernelStep,
@@ -35,7 +34,6 @@ import {
   readChannels,
   toggled,
 } from "../../src/fmapboard/plugin/static/model/state.js";
-import { CODE } from "../../src/fmapboard/plugin/static/model/health_states.js";
 import { START } from "../../src/fmapboard/plugin/static/model/state.js";
 
 /** @typedef {import("../../src/fmapboard/plugin/static/model/model.js").History} History */
@@ -89,104 +87,44 @@ test(
   "the locked scale of a channel is that of its drawn maps over all steps, not of the " + "batch",
   () => {
     const { "feature_maps.code": _, ...arrays } = HISTORY.arrays;
-    const found = lockedRanges([{ ...HISTORY, arrays }], "feature_maps", [0, 1], CHANNEL);
+    const found = lockedRanges([{ ...HISTORY, arrays }], "feature_maps", CHANNEL);
     assert.deepEqual([...(found?.ranges.lo ?? [])], [-3, 0]);
     assert.deepEqual([...(found?.ranges.hi ?? [])], [5, 8]);
-    assert.equal(found?.leftOut, 0);
-    assert.equal(lockedRanges([HISTORY], "inputs", [0], CHANNEL), null);
+    assert.equal(found?.inFilm.large.size, 0);
+    assert.equal(lockedRanges([HISTORY], "inputs", CHANNEL), null);
   },
 );
 
-test("steps with large values are left out of the locked scale, unless all have them", () => {
-  const of = (/** @type {number[]} */ ...hi) => {
-    const array = (/** @type {number[]} */ values) => ({
-      shape: [values.length / 2, 2],
-      values: Float32Array.from(values),
-    });
-    const codes = array(hi.map((value) => (value > 1e4 ? CODE.LARGE : CODE.FINE)));
-    const arrays = {
-      "inputs.lo": array(hi.map(() => 0)),
-      "inputs.hi": array(hi),
-      "inputs.code": codes,
-    };
-    return { steps: [0, 1, 2].slice(0, hi.length / 2), arrays };
-  };
-  const some = of(1, 1, 2, 2e4, 3e12, 3);
-  const first = lockedRanges([some], "inputs", [0], CHANNEL);
-  assert.deepEqual([first?.ranges.hi[0], first?.leftOut], [2, 1]);
-  const both = lockedRanges([some], "inputs", [0, 1], CHANNEL);
-  assert.deepEqual([...(both?.ranges.hi ?? []), both?.leftOut], [1, 1, 2]);
-  const all = lockedRanges([of(2e4, 0, 3e4, 0)], "inputs", [0], CHANNEL);
-  assert.deepEqual([all?.ranges.hi[0], all?.leftOut], [3e4, 0]);
-});
-
-test(
-  "a few steps far beyond the others are left out of a channel's locked scale and " + "marked",
-  () => {
-    assert.equal(farFrom([1, 2, 1, 50, 2, 1, 1, 1]), 50);
-    assert.equal(farFrom([1, 50, 500, 1, 2, 1, 1, 1]), 50); // two of eight
-    assert.equal(farFrom([1, 1, 1, 9, 1]), Infinity);
-    assert.equal(farFrom([1, 50, 50, 50, 1, 1]), Infinity); // half of them are no exception
-    assert.equal(farFrom([1, 50]), Infinity);
-    assert.equal(farFrom([NaN, 0, 3, 3, 40]), 40);
-    assert.equal(farFrom([1, 1, 1, 1, 1, 4, 16, 64, 256]), 16); // growing, without a gap
-    assert.equal(farFrom([1, 1, 1, 256, 256, 256]), Infinity);
-    const array = (/** @type {number[]} */ ...values) => ({
-      shape: [values.length / 2, 2],
-      values: Float32Array.from(values),
-    });
-    const lo = array(-1, 0, -80, 0, -1, 0, -1, 0);
-    const hi = array(1, 30, 2, 2, 1, 20, 3, 10);
-    const history = { steps: [0, 1, 2, 3], arrays: { "inputs.lo": lo, "inputs.hi": hi } };
-    const found = lockedRanges([history], "inputs", [0, 1], CHANNEL);
-    assert.deepEqual([...(found?.ranges.lo ?? [])], [-1, 0]);
-    assert.deepEqual([...(found?.ranges.hi ?? [])], [3, 30]);
-    assert.deepEqual([found?.leftOut, [...(found?.beyond ?? [])]], [0, [[0, 1]]]);
-    const film = { locked: found?.ranges ?? null, beyond: found?.beyond ?? new Map() };
-    const side = (/** @type {number} */ i) => ({
-      lo: lo.values.subarray(2 * i),
-      hi: hi.values.subarray(2 * i),
-    });
-    const marked = [0, 1, 2, 3].map((i) => [0, 1].map((c) => isBeyond(film, side(i), c)));
-    assert.deepEqual(marked, [
-      [false, false],
-      [true, false],
-      [false, false],
-      [false, false],
-    ]);
-    const layer = lockedRanges([history], "inputs", [0, 1], { ...CHANNEL, scale: "layer" });
-    assert.deepEqual([layer?.ranges.lo[0], layer?.ranges.hi[0]], [-80, 30]);
-  },
-);
-
-test("frames in which a channel is dead, not finite or large do not set its locked scale", () => {
+test("the locked scale is without the steps that the server leaves out, which are counted", () => {
   const array = (/** @type {number[]} */ ...values) => ({
     shape: [values.length / 2, 2],
     values: Float32Array.from(values),
   });
-  const { FINE, DEAD, LARGE, NONFINITE } = CODE;
   const arrays = {
-    "feature_maps.lo": array(-1, -1, -50, -2, -3, -3, -9, -4),
-    "feature_maps.hi": array(1, 1, -49, 2, 3, 3, 9, 4),
-    "feature_maps.code": array(FINE, FINE, DEAD, FINE, FINE, NONFINITE, LARGE, FINE),
+    "inputs.lo": array(-1, 0, -80, 0, -1, 0, -1, 0),
+    "inputs.hi": array(1, 30, 2, 2, 1, 20, 3, 10),
+    "inputs.left_out": array(0, 1, 3, 0, 0, 2, 0, 0),
+    "inputs.left_out_of_layer": array(0, 0, 0, 0, 0, 0, 1, 1),
   };
   const history = { steps: [0, 1, 2, 3], arrays };
-  const found = lockedRanges([history], "feature_maps", [0, 1], CHANNEL);
-  assert.deepEqual([...(found?.ranges.lo ?? [])], [-3, -2]);
-  assert.deepEqual([...(found?.ranges.hi ?? [])], [3, 2]);
+  const found = lockedRanges([history], "inputs", CHANNEL);
+  assert.deepEqual([...(found?.ranges.lo ?? [])], [-1, 0]);
+  assert.deepEqual([...(found?.ranges.hi ?? [])], [3, 10]);
+  const { large, faulty, beyond } = found?.inFilm ?? {};
   assert.deepEqual(
-    [found?.leftOut, [...(found?.inFilm.faulty ?? [])]],
-    [
-      1,
-      [
-        [0, 1],
-        [1, 1],
-      ],
-    ],
+    [large, faulty, beyond].map((of) => [...(of ?? [])]),
+    [[[1, 1]], [[1, 1]], [[0, 1]]],
   );
-  const dead = { ...arrays, "feature_maps.code": array(...Array(8).fill(DEAD)) };
-  const all = lockedRanges([{ ...history, arrays: dead }], "feature_maps", [0], CHANNEL);
-  assert.deepEqual([all?.ranges.lo[0], all?.ranges.hi[0]], [-50, 9]);
+  const film = { locked: found?.ranges ?? null, history, role: "inputs", how: CHANNEL };
+  const strip = /** @type {any} */ ({ ...film, steps: [0, 1, 3] });
+  const marked = [0, 1, 2].map((i) => [0, 1].map((c) => isBeyond(strip, i, c)));
+  assert.deepEqual(marked, [
+    [false, false],
+    [true, false],
+    [false, false],
+  ]);
+  const layer = lockedRanges([history], "inputs", { ...CHANNEL, scale: "layer" });
+  assert.deepEqual([layer?.ranges.lo[0], layer?.ranges.hi[0]], [-80, 30]);
 });
 
 test("the colour bar of a channel says which steps its scale leaves out", () => {
@@ -195,7 +133,11 @@ test("the colour bar of a channel says which steps its scale leaves out", () => 
     isLocked: true,
     steps: [0, 1, 2, 3, 4],
     sharing: "",
-    inFilm: { leftOut: 1, beyond: new Map([[0, 1]]), faulty: new Map() },
+    inFilm: {
+      large: new Map([0, 1].map((c) => [c, 1])),
+      beyond: new Map([[0, 1]]),
+      faulty: new Map(),
+    },
     how: CHANNEL,
     unit: "step",
   };

@@ -48,3 +48,16 @@ export const TILES_PICTURE = {
 
 /** A picture of two sequences of three positions. @type {MapsPicture} */
 export const ROWS_PICTURE = { ...TILES_PICTURE, layout: "rows" };
+
+/** Words of the states by code, and their meanings. */
+export const STATES = [
+  "not recorded",
+  "fine",
+  "unchanged",
+  "partly constant",
+  "partly dead",
+  "mostly constant",
+  "mostly dead",
+  "large",
+  "non-finite",
+].map((word) => ({ word, what: `what ${word} means` }));

@@ -18,13 +18,12 @@ import {
   CODE,
   HATCHES,
   faultsOf,
-  severeText,
   faultsOfLayer,
   tableOf,
   worstNow,
 } from "../../src/fmapboard/plugin/static/model/health_states.js";
 import { corner, hit } from "../../src/fmapboard/plugin/static/picture/layouts.js";
-import { LAYER } from "./fixtures.mjs";
+import { LAYER, STATES } from "./fixtures.mjs";
 
 /** @typedef {import("../../src/fmapboard/plugin/static/server/routes.js").Line} Finding */
 /** @typedef {import("../../src/fmapboard/plugin/static/server/server.js").Health} Health */
@@ -88,6 +87,8 @@ function health(codes, columns = {}, layers = [CONV, RELU]) {
     first_nonfinite: null,
     silent: {},
     zero_rows: [],
+    states: STATES,
+    severe: {},
     errors: {},
     arrays,
     cells: { codes: Uint8Array.from(codes.flat()), levels },
@@ -165,15 +166,6 @@ test("a brightness says whether it is known of all cells", () => {
   const unknown = health([[CODE.FINE, CODE.FINE]]);
   unknown.cells.levels = Uint8Array.of(UNKNOWN_LEVEL, UNKNOWN_LEVEL);
   assert.equal(tableOf(unknown).shading.hasGaps, true);
-});
-
-test("the worst state of a layer has the largest share of its channels", () => {
-  const { FINE, DEAD, MOSTLY_DEAD, LARGE } = CODE;
-  const codes = [[MOSTLY_DEAD, FINE], [DEAD, DEAD], [MOSTLY_DEAD, LARGE]]; // prettier-ignore
-  const of = health(codes, { dead: [[0.7, 0], [0.9, 0.2], [0.75, 1]] }); // prettier-ignore
-  assert.deepEqual([severeText(of, 0), severeText(of, 1)], ["75 % dead", "large, 100 % dead"]);
-  assert.equal(severeText(health(codes), 0), "mostly dead"); // numbers that are not sent
-  assert.equal(severeText(health([[DEAD, FINE]]), 0), "");
 });
 
 test("a state whose check is off is not named, and hides no other one", () => {
@@ -270,7 +262,7 @@ test("a cell is described by layer, step, state and the numbers that are known",
   ]);
   assert.deepEqual(cellLines(of, 1, numbers(1)), [
     "relu · step 0",
-    "non-finite: NaN or infinity",
+    "non-finite: what non-finite means",
     "of 8 channels: 25 % non-finite",
     "no pictures of its own; nearest drawn layer: conv",
   ]);

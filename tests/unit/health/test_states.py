@@ -9,6 +9,7 @@ import numpy as np
 
 from fmapboard.health import thresholds
 from fmapboard.health.states import CODES, states, worst_states
+from fmapboard.plugin.routes.health import STATES
 
 STATIC = Path(__file__).parents[3] / "src" / "fmapboard" / "plugin" / "static"
 NAN = float("nan")
@@ -80,13 +81,11 @@ def test_the_front_end_has_the_same_codes() -> None:
 
 
 def test_the_words_of_the_tab_have_the_thresholds() -> None:
-    said = (STATIC / "model" / "health_states.js").read_text()
+    words = [words.what for words in STATES]
+    assert len(words) == len(CODES)
+    for state in ("constant", "dead"):
+        assert words[CODES.index(state)].startswith("10 % of the channels or more ")
+        assert words[CODES.index(f"mostly {state}")].startswith("50 % of the channels or more ")
+    assert words[CODES.index("large")] == "magnitudes of 10,000 or more"
     large = f"{thresholds.LARGE.value:,.0f} or more"
-    minor = f"{100 * thresholds.MINOR_SHARE.value:.0f} % of the channels or more "
-    words = dict(re.findall(r'word: "([^"]+)",\s+what:\s+"([^"]+)"', said))
-    for state in ("dead", "constant"):
-        assert words[f"partly {state}"].startswith(minor)
-        assert words[f"mostly {state}"].startswith("half of the channels or more ")
-    assert thresholds.MAJOR_SHARE.value == 0.5
-    assert words["large"] == f"magnitudes of {large}"
     assert f"magnitude {large}" in (STATIC / "model" / "terms.js").read_text()

@@ -74,6 +74,9 @@ def answers(tab: Tab, tmp_path_factory: pytest.TempPathFactory) -> dict[str, lis
     history, _ = tab.open("data/history", run=run, key=key)
     numbers, findings = tab.ask("data/numbers", run=run, key=key), tab.ask("data/findings", run=run)
     verdicts = tab.ask("data/verdicts", run=run)
+    compared = tmp_path_factory.mktemp("compared")
+    fmapboard.diff(model, UsesAKernelOnly(), torch.rand(1, 3, 8, 8), log_dir=compared)
+    two_models = open_tab(compared).ask("data/findings", run="difference")["difference"]
     sheet, _ = tab.open("data/sheet", run=run, key=key, step=0, cell=16)
     sheet_input, _ = tab.open("data/sheet_input", run=run, step=0, cell=16)
     tokens, _ = tab.open("data/tokens", run=run, key=key)
@@ -88,10 +91,13 @@ def answers(tab: Tab, tmp_path_factory: pytest.TempPathFactory) -> dict[str, lis
         "LayersAnswer": [layers], "Layer": layers["layers"], "InputSeries": layers["inputs"],
         "DifferenceAnswer": [difference], "LayerDifference": difference["layers"],
         "HealthAnswer": [health], "HealthRow": health["layers"],
-        "FirstFault": [health["first_nonfinite"]], "Shading": [health["shading"]],
+        "StateWords": health["states"], "FirstFault": [health["first_nonfinite"]],
+        "Shading": [health["shading"]],
         "HealthStepAnswer": [step], "WeightsOnly": with_kernels["others"],
         "FindingsAnswer": [findings], "Line": findings["findings"], "Verdict": [findings["line"]],
         "Remark": findings["line"]["rest"],
+        "ModelDifference": [two_models], "DifferenceTable": [two_models["table"]],
+        "DifferenceRow": two_models["table"]["rows"],
         "VerdictsAnswer": [verdicts], "RunLine": verdicts["verdicts"],
         "HistoryAnswer": [history], "DrawnKernels": history["kernels"],
         "NumbersAnswer": [numbers], "ScalarChart": [*numbers["scalars"].values()],

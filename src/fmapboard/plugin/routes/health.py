@@ -13,9 +13,13 @@ import numpy.typing as npt
 
 from fmapboard.formats.overview import COLUMNS, Flags
 from fmapboard.formats.tab_records import Floats, FormatError
+from fmapboard.health import thresholds
+from fmapboard.health.finding import whole_percent
 from fmapboard.health.rules import BUILT_IN
 from fmapboard.health.states import (
     IS_LARGE,
+    MOSTLY_CONSTANT,
+    MOSTLY_DEAD,
     UNCHANGED,
     UNKNOWN,
     Codes,
@@ -117,6 +121,32 @@ MAX_NUMBERS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
+class StateWords:
+    """Word of a state, and what it means."""
+
+    word: str
+    what: str
+
+
+_PART = f"{whole_percent(thresholds.MINOR_SHARE.value)} of the channels or more"
+_MOST = f"{whole_percent(thresholds.MAJOR_SHARE.value)} of the channels or more"
+_CONSTANT = "hold one single value"
+_DEAD = "are 0 everywhere after the activation"
+STATES = (
+    StateWords("not recorded", "no number of the layer is known at this step"),
+    StateWords("fine", "none of the other states"),
+    StateWords("unchanged", "no weight has changed since the logged step before"),
+    StateWords("partly constant", f"{_PART} {_CONSTANT}"),
+    StateWords("partly dead", f"{_PART} {_DEAD}"),
+    StateWords("mostly constant", f"{_MOST} {_CONSTANT}"),
+    StateWords("mostly dead", f"{_MOST} {_DEAD}"),
+    StateWords("large", f"magnitudes of {thresholds.LARGE.value:,.0f} or more"),
+    StateWords("non-finite", "NaN or infinity"),
+)
+"""The states by code, see `health.states.CODES`."""
+
+
+@dataclass(frozen=True, slots=True)
 class FirstFault:
     """Where the first non-finite value was, with the key of the layer whose pictures show it."""
 
@@ -141,6 +171,9 @@ class Health(Binary):
         step_words: step -> what it is called, of images and checkpoints.
         first_nonfinite: where the first non-finite value was.
         silent: name of the model -> kinds of state of which nothing is said, as the checks are off.
+        states: words of each state, by code.
+        severe: row -> the worst severe state of the layer in words, with the largest share of its
+            channels that were dead.
         zero_rows: rows of the layers that have no value but 0 at any kept step: in a run of
             differences, those of layers that do not differ.
         errors: step -> why its record cannot be read.
@@ -160,6 +193,8 @@ class Health(Binary):
     step_words: dict[int, str]
     first_nonfinite: FirstFault | None
     silent: Mapping[str, tuple[str, ...]]
+    states: tuple[StateWords, ...]
+    severe: Mapping[int, str]
     zero_rows: list[int]
     errors: Mapping[int, str]
     arrays: dict[str, Floats]
@@ -193,6 +228,8 @@ def health(provider: Provider, run: str) -> Health:
         step_words={step: table.step_text(step) for step in table.sources},
         first_nonfinite=_first_nonfinite(table, overview),
         silent=_silent(overview),
+        states=STATES,
+        severe=_severe(codes, table.columns["dead"]),
         zero_rows=_zero_rows(table),
         errors=table.errors,
         arrays={name: table.columns[name] for name in sent},
@@ -390,6 +427,30 @@ def _silent(overview: RunOverview) -> dict[str, tuple[str, ...]]:
             kinds.append("constant")
         if kinds:
             found[model.name] = tuple(kinds)
+    return found
+
+
+def _severe(codes: Codes, dead: Floats) -> dict[int, str]:
+    """See ``Health.severe``.
+
+    Args:
+        codes: see `Health`, [steps, layers].
+        dead: shares of the channels that were dead, likewise.
+    """
+    worst = codes.max(axis=0, initial=UNKNOWN)
+    rounding = thresholds.SHARE_ROUNDING.value
+    is_mostly_dead = dead >= thresholds.MAJOR_SHARE.value - rounding
+    shares = np.where(is_mostly_dead & (codes >= MOSTLY_DEAD), dead, 0).max(axis=0, initial=0)
+    found = {}
+    for row in np.flatnonzero(worst >= MOSTLY_CONSTANT).tolist():
+        word = STATES[worst[row]].word
+        share = f"{whole_percent(float(shares[row]))} dead"
+        if worst[row] == MOSTLY_DEAD:
+            found[row] = share
+        elif worst[row] == IS_LARGE and shares[row]:
+            found[row] = f"{word}, {share}"
+        else:
+            found[row] = word
     return found
 
 

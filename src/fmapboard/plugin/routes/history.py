@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from fmapboard.formats.tab_records import Floats, FormatError
 from fmapboard.plugin.answers import Binary, Invalid, Missing
+from fmapboard.plugin.film_scale import left_out
 from fmapboard.plugin.layer_series import Series, requested_series, timeline
 from fmapboard.plugin.overview_series import run_overview
 from fmapboard.plugin.routes.maps import drawn_at_end
@@ -51,7 +52,8 @@ class History(Binary):
         kernels: the steps at which the layer's kernels were drawn.
         shown: the channel that stands for the layer at all steps, see `shown_channels`.
         arrays: name of a statistic -> float [steps, drawn], NaN where a step has no value;
-            ``code`` is that of the channel's state, see `health.states`;
+            ``code`` is that of the channel's state, see `health.states`; ``left_out`` and
+            ``left_out_of_layer`` say why a locked scale leaves out the step, see `film_scale`;
             ``weights.change`` is [steps, 1] if it is that of the whole layer. Where not all
             channels are drawn, ``layer.minimum``, ``layer.maximum`` and ``layer.nonfinite``
             [steps, 1] are of all of them.
@@ -100,6 +102,7 @@ def history(provider: Provider, run: str, key: str, sample: int = 0) -> History:
     arrays: dict[str, Floats] = {}
     for name in names:
         arrays[name] = _table([row.values.get(name) for row in rows.values()])
+    arrays |= _left_out(arrays)
     arrays |= _of_all_channels(provider, run, series)
     shown = timeline(points)
     (channel,) = shown_channels(provider, run, [series])
@@ -115,6 +118,19 @@ def history(provider: Provider, run: str, key: str, sample: int = 0) -> History:
         shown=channel,
         arrays=arrays,
     )
+
+
+def _left_out(arrays: Mapping[str, Floats]) -> dict[str, Floats]:
+    """What the locked scales of each role leave out."""
+    found = {}
+    for role in MAPS_ROLES:
+        ends = [arrays.get(f"{role}.{end}") for end in ("lo", "hi", "code")]
+        lo, hi, codes = ends
+        if lo is None or hi is None or codes is None:
+            continue
+        found[f"{role}.left_out"] = left_out(lo, hi, codes, is_of_layer=False)
+        found[f"{role}.left_out_of_layer"] = left_out(lo, hi, codes, is_of_layer=True)
+    return found
 
 
 def _of_all_channels(provider: Provider, run: str, series: Series) -> dict[str, Floats]:

@@ -105,6 +105,21 @@ def test_layers_whose_values_are_all_0_are_named(tmp_path: Path) -> None:
     assert facts["zero_rows"] == [0, 3]
 
 
+def test_a_severe_layer_is_described_by_its_worst_state_and_its_dead_share(tmp_path: Path) -> None:
+    least = np.zeros(5)
+    most = np.array([1.0, 2e4, 2e4, 1.0, 1.0])
+    shares = ([0.7, 0.0, 0.3, 0.2, 0.0], [0.75, 1.0, 0.2, 0.1, 0.0])
+    layers = tuple(replace(FACTS, label=name, layer=name) for name in "abcde")
+    for step, dead in enumerate(shares):
+        constant = np.array([0.0, 0, 0, 0, 0.6])
+        own = {"minimum": least, "maximum": most, "dead": np.array(dead), "constant": constant}
+        of = OverviewStep(step, 1, layers, {**own, "counted": np.ones(5)}, {})
+        store_blobs(tmp_path / "run", pack_overview(of), tag=TAG, step=step)
+    facts, _ = health(open_tab(tmp_path), "run")
+    said = {"0": "75 % dead", "1": "large, 100 % dead", "2": "large", "4": "mostly constant"}
+    assert facts["severe"] == said
+
+
 def test_the_answer_says_since_when_weights_have_been_the_same(tmp_path: Path) -> None:
     numbers = {
         "counted": np.ones(4),

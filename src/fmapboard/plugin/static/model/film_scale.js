@@ -7,8 +7,7 @@ import { inWordsOf, short } from "./words.js";
 import { FAULT_COLOURS } from "../server/palettes.js";
 import { indexOf } from "../server/steps.js";
 
-/** @import {Fault, History, InFilm, Onset, Ranges, Rows, ScaleChoice, Side} from "./model.js" */
-/** @import {Strip} from "./model.js" */
+/** @import {Fault, History, Onset, Scale, ScaleChoice, Strip} from "./model.js" */
 
 /** Number of steps of the history. @param {{history: History|null}} strip */
 export const stepsOf = ({ history }) => history?.steps.length ?? 0;
@@ -20,125 +19,52 @@ export const stepsOf = ({ history }) => history?.steps.length ?? 0;
 export const keptUnit = (strip) =>
   `${stepsOf(strip) > strip.steps.length ? "logged" : "kept"} ${strip.unit}`;
 
-/** Steps whose magnitude exceeds that of all others by this factor are beyond the scale. */
-export const FAR = 10;
-/** Share of the steps that may be beyond the scale: more are not exceptions. */
-const FEW = 0.25;
+/** Why the locked scale leaves out a step, as the server finds it (`film_scale.py`). */
+const LEFT_OUT = Object.freeze({ LARGE: 1, FAULTY: 2, FAR: 3 });
 
 /**
- * Magnitude from which on a step is beyond the scale; Infinity if none is. Values that grow
- * steadily, without a gap, are beyond it from `FAR` times the median on, if they reach its square.
- * @param {number[]} sizes magnitudes of the steps, NaN if not known
+ * Codes of `LEFT_OUT`, [steps, drawn].
+ * @param {History|null} history @param {string} role @param {Scale} scale
  */
-export function farFrom(sizes) {
-  const known = sizes.filter((size) => size > 0 && Number.isFinite(size)).sort((a, b) => b - a);
-  const usual = known[Math.floor((known.length - 1) / 2)];
-  if (known.length > 2 && known[0] >= FAR ** 2 * usual) {
-    return Math.min(...known.filter((size) => size >= FAR * usual));
-  }
-  for (let most = Math.max(1, Math.floor(known.length * FEW)); most > 0; most -= 1) {
-    if (known.length > 2 && known[most - 1] >= FAR * known[most]) return known[most - 1];
-  }
-  return Infinity;
-}
+const codesOf = (history, role, scale) =>
+  history?.arrays[`${role}.left_out${scale === "layer" ? "_of_layer" : ""}`];
 
 /**
- * The steps without some ranges, and how many were left out of each channel; `filmed` are in a
- * film.
- * @param {Rows} steps @param {number[][]} groups of channels
- * @param {(group: number[]) => boolean[]} isOut
+ * The range of each channel over all kept steps of one or several strips, without those that the
+ * server leaves out, and how many of them are in a film; null if it is not known.
+ * @param {(History|null)[]} histories @param {string} role @param {ScaleChoice} how
+ * @param {readonly (readonly number[])[]} [films] steps of each strip
  */
-function without(steps, groups, isOut) {
-  const used = steps.map((each) => ({ ...each, lo: each.lo.slice(), hi: each.hi.slice() }));
-  const count = /** @type {Map<number, number>} */ (new Map());
-  const filmed = /** @type {Map<number, number>} */ (new Map());
-  for (const group of groups) {
-    isOut(group).forEach((is, i) => {
-      for (const c of is ? group : []) {
-        used[i].lo[c] = used[i].hi[c] = NaN;
-        count.set(c, (count.get(c) ?? 0) + 1);
-        if (steps[i].isInFilm) filmed.set(c, (filmed.get(c) ?? 0) + 1);
-      }
+export function lockedRanges(histories, role, how, films) {
+  const inFilm = { large: new Map(), faulty: new Map(), beyond: new Map() };
+  const counts = [null, inFilm.large, inFilm.faulty, inFilm.beyond];
+  let width = 0;
+  const used = histories.flatMap((history, h) => {
+    const codes = codesOf(history, role, how.scale);
+    return stepRanges(history, role).map(({ lo, hi }, i) => {
+      width = Math.max(width, lo.length);
+      const isInFilm = films?.[h].includes(history?.steps[i] ?? NaN) ?? true;
+      const why = (/** @type {number} */ c) => codes?.values[i * lo.length + c] || 0;
+      lo.forEach((_, c) => {
+        const count = counts[why(c)];
+        if (isInFilm && count) count.set(c, (count.get(c) ?? 0) + 1);
+      });
+      const [low, high] = [lo, hi].map((ends) => ends.map((end, c) => (why(c) ? NaN : end)));
+      return { lo: low, hi: high };
     });
-  }
-  return { used, count, filmed };
-}
-
-/**
- * True for the steps far beyond the others.
- * @param {Rows} steps @param {number[]} group channels with one scale
- */
-function areFar(steps, group) {
-  const sizes = steps.map(({ lo, hi }) => {
-    const all = group.map((c) => Math.max(Math.abs(lo[c]), Math.abs(hi[c])));
-    return all.reduce((most, size) => (size > most ? size : most), 0); // NaN is left out
   });
-  const far = farFrom(sizes);
-  return sizes.map((size) => size >= far);
+  return used.length ? { ranges: ranges(width, used, how), inFilm } : null;
 }
-
-/**
- * True for the steps at which a channel is dead or not finite, unless it is so at all steps.
- * @param {Rows} steps @param {number} c
- */
-function areFaulty(steps, c) {
-  const are = steps.map(({ faultOf }) => ["dead", "nonfinite"].includes(faultOf(c) ?? ""));
-  const isAny = steps.some(({ lo, hi }, i) => !are[i] && lo[c] <= hi[c]);
-  return are.map((is) => is && isAny);
-}
-
-/**
- * The range of each channel over all kept steps of one or several strips; null if it is not known.
- * Steps at which a chosen channel (with one scale for the layer: any drawn one) has large values
- * are left out, because all other frames would have one single colour; and of each channel those at
- * which it is dead or not finite, and those few that are `FAR` beyond its others.
- * @param {(History|null)[]} histories @param {string} role @param {number[]} chosen channels
- * @param {ScaleChoice} how @param {readonly (readonly number[])[]} [films] steps of each strip
- * @returns {{ranges: Ranges, leftOut: number, beyond: Map<number, number>, inFilm: InFilm}|null}
- */
-export function lockedRanges(histories, role, chosen, how, films) {
-  const every = histories.flatMap((history, i) => rows(history, role, films?.[i]));
-  if (!every.length) return null;
-  const width = every.reduce((most, { lo }) => Math.max(most, lo.length), 0);
-  const own = how.scale === "layer" ? Array.from({ length: width }, (_, c) => c) : chosen;
-  const isLarge = (/** @type {typeof every[0]} */ at, /** @type {number} */ c) =>
-    at.faultOf(c) === "large";
-  const usual = every.filter((at) => !own.some((c) => isLarge(at, c)));
-  const used = usual.some((at) => own.some((c) => at.lo[c] <= at.hi[c])) ? usual : every;
-  const each = own.map((c) => [c]);
-  const groups = how.scale === "layer" ? [own] : each;
-  const sound = without(used, each, ([c]) => areFaulty(used, c));
-  const robust = without(sound.used, groups, (group) => areFar(sound.used, group));
-  return {
-    ranges: ranges(width, robust.used, how),
-    leftOut: every.length - used.length,
-    beyond: robust.count,
-    inFilm: { leftOut: filmed(every) - filmed(used), beyond: robust.filmed, faulty: sound.filmed },
-  };
-}
-
-/** Number of steps that are in a film. @param {ReturnType<typeof rows>} steps */
-const filmed = (steps) => steps.filter(({ isInFilm }) => isInFilm).length;
-
-/**
- * @param {History|null} history @param {string} role
- * @param {readonly number[]} [film] steps of the strip
- */
-export const rows = (history, role, film) =>
-  stepRanges(history, role).map((ends, i) => ({
-    ...ends,
-    isInFilm: !film || film.includes(history?.steps[i] ?? NaN),
-    faultOf: (/** @type {number} */ channel) => history && kindOf(history, role, i, channel),
-  }));
 
 /**
  * True if a frame is outside of the locked scale, because its step is far beyond the others.
- * @param {Pick<Strip, "locked"|"beyond">} film @param {Pick<Side, "lo"|"hi">} side
+ * @param {Pick<Strip, "locked"|"history"|"role"|"how"|"steps">} film @param {number} i of the frame
  * @param {number} channel
  */
-export function isBeyond({ locked, beyond }, { lo, hi }, channel) {
-  if (!locked || !beyond.get(channel)) return false;
-  return hi[channel] > locked.hi[channel] || lo[channel] < locked.lo[channel];
+export function isBeyond({ locked, history, role, how, steps }, i, channel) {
+  const codes = locked && codesOf(history, role, how.scale);
+  const row = history ? history.steps.indexOf(steps[i]) : -1;
+  return codes ? codes.values[row * codes.shape[1] + channel] === LEFT_OUT.FAR : false;
 }
 
 /** The lines of text at the colour bar of a channel. @param {Strip} film @param {number} channel */
@@ -146,8 +72,8 @@ export function scaleWords({ locked, isLocked, steps, sharing, inFilm, how, unit
   if (!locked) {
     return [`each ${unit} its own`, isLocked ? `(all ${unit}s: loading)` : "scale, not locked"];
   }
-  const { leftOut } = inFilm;
-  const [far, faulty] = [inFilm.beyond, inFilm.faulty].map((of) => of.get(channel) ?? 0);
+  const { large, beyond, faulty: faults } = inFilm;
+  const [leftOut, far, faulty] = [large, beyond, faults].map((of) => of.get(channel) ?? 0);
   const kept = steps.length - leftOut - far - faulty;
   const over = kept < steps.length ? `${kept} of ${steps.length}` : `${steps.length}`;
   const more = [

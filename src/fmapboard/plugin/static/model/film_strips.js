@@ -219,7 +219,7 @@ export class FilmSource {
     const shared = isLocked && history && !isKernels;
     const all = alike.map((each) => each.history);
     const films = alike.map((each) => each.layer.steps);
-    const locked = shared ? lockedRanges(all, role, chosen, how, films) : null;
+    const locked = shared ? lockedRanges(all, role, how, films) : null;
     const kernels = kernelPeak(columns.map((each) => each.history));
     const listed = this.source.layers(run).value;
     const words = listed?.step_words;
@@ -268,13 +268,8 @@ export class FilmSource {
       ...{ of, layer, role, isLocked, how, lost },
       /** The scale of all steps, null if each step has its own. */
       locked: locked?.ranges ?? null,
-      /**
-       * Steps with large values, and further ones by channel, which the locked scale leaves out.
-       */
-      leftOut: locked?.leftOut ?? 0,
-      beyond: locked?.beyond ?? /** @type {Map<number, number>} */ (new Map()),
-      /** Frames of the film outside of it. @type {InFilm} */
-      inFilm: locked?.inFilm ?? { leftOut: 0, beyond: new Map(), faulty: new Map() },
+      /** Frames of the film that it leaves out. @type {InFilm} */
+      inFilm: locked?.inFilm ?? { large: new Map(), beyond: new Map(), faulty: new Map() },
       /** Letters of the strips with this scale, "" for one alone. */
       sharing: alike.length > 1 ? alike.map(({ letter }) => letter).join(", ") : "",
       kernelPeak: isLocked ? kernels.peak : 0, // of all steps; 0 if each step has its own

@@ -141,25 +141,6 @@ export const KINDS = Object.freeze([
 /** From this code on a state is severe. */
 export const SEVERE = CODE.MOSTLY_CONSTANT;
 
-/** Word and meaning of each state, by code. @type {readonly {word: string, what: string}[]} */
-export const STATES = Object.freeze([
-  { word: "not recorded", what: "no number of the layer is known at this step" },
-  { word: "fine", what: "none of the other states" },
-  { word: "unchanged", what: "no weight has changed since the logged step before" },
-  { word: "partly constant", what: "10 % of the channels or more hold one single value" },
-  {
-    word: "partly dead",
-    what: "10 % of the channels or more are 0 everywhere after the activation",
-  },
-  { word: "mostly constant", what: "half of the channels or more hold one single value" },
-  {
-    word: "mostly dead",
-    what: "half of the channels or more are 0 everywhere after the activation",
-  },
-  { word: "large", what: "magnitudes of 10,000 or more" },
-  { word: "non-finite", what: "NaN or infinity" },
-]);
-
 /** Brightness: the range of values of each cell. @param {Health} of */
 export function shadingOf({ cells: { codes, levels }, scale: { lo, hi } }) {
   let hasGaps = false;
@@ -185,28 +166,6 @@ export const tableOf = once((/** @type {Health} */ of) => {
   const present = new Set(Object.values(CODE).filter((code) => counts[code] > 0));
   return { worst, present, shading: shadingOf(of) };
 });
-
-/**
- * The worst state of a layer in words, with the largest share of its channels that were dead; "" if
- * it is not severe. @param {Health} of @param {number} row
- */
-export function severeText(of, row) {
-  const worst = tableOf(of).worst[row];
-  if (worst < SEVERE) return "";
-  const { word } = STATES[worst];
-  const shares = of.arrays["dead"]?.values;
-  const count = of.layers.length;
-  const own = of.steps.map((_, at) =>
-    of.cells.codes[at * count + row] >= CODE.MOSTLY_DEAD ? (shares?.[at * count + row] ?? 0) : 0,
-  );
-  const most = Math.max(...own);
-  const dead = most >= HALF ? `${percent(most)} dead` : "";
-  if (worst === CODE.LARGE && dead) return inWordsOf(`${word}, ${dead}`);
-  return inWordsOf((KINDS[worst] === "dead" && dead) || word);
-}
-
-/** Share of channels from which on a state is severe. */
-const HALF = 0.5;
 
 /** The steps with a fault, ascending, and the layers that have the most severe kind of each. */
 export const faultsOf = once((/** @type {Health} */ of) => {
@@ -281,7 +240,7 @@ export function worstNow({ cells, steps, ...of }, kinds) {
   if (worst < SEVERE || told.includes(KINDS[worst] ?? "") || !found.length) return "";
   const names = found.slice(0, MOST_NAMES).map((layer) => `\`${callName(layer)}\``);
   const more = found.length > MOST_NAMES ? ` and ${found.length - MOST_NAMES} more` : "";
-  const word = inWordsOf(STATES[worst].word);
+  const word = inWordsOf(of.states[worst].word);
   const start = word[0].toUpperCase() + word.slice(1);
   return `${start} at the newest step: ${names.join(", ")}${more}`;
 }
@@ -338,7 +297,7 @@ export function cellLines(of, at, numbers) {
   const layer = of.layers[at % of.layers.length];
   const step = of.steps[Math.floor(at / of.layers.length)];
   const code = of.cells.codes[at];
-  const { word, what } = STATES[code];
+  const { word, what } = of.states[code];
   const shown = of.layers.find(({ key }) => key !== null && key === layer.shown_at);
   const instead = shown
     ? `no pictures of its own; nearest drawn layer: ${callName(shown)}`

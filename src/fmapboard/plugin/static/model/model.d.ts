@@ -82,9 +82,7 @@ export type Ranking = ReturnType<typeof import("./compare.js").rank>;
 export type ScaleChoice = { scale: Scale; zeroCentred: boolean };
 
 /** Frames outside of the scale. */
-export type InFilm = { leftOut: number; beyond: Map<number, number>; faulty: Map<number, number> };
-
-export type Rows = ReturnType<typeof import("./film_scale.js").rows>;
+export type InFilm = Record<"large" | "beyond" | "faulty", Map<number, number>>;
 
 /**
  * A fault since its first kept step; `after` is the kept step before that, `count` that of steps

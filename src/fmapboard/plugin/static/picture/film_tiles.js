@@ -192,7 +192,7 @@ export function paintFilm(context, film, of, where, look) {
       : { across: of.factor, down: of.factorDown, ...picture };
     const tile = { box, ...over, ...(one ?? drawn) };
     if (fault) return { ...tile, ...badge(context, fault, under, look, [], true) };
-    const isFar = isBeyond(film, side, channel);
+    const isFar = isBeyond(film, i, channel);
     const range = rangeText(film, mapsOf(i), channel);
     const fits = (/** @type {string} */ text) => context.measureText(text).width <= wide;
     const said = (isFar ? ["▲ beyond scale", "▲ beyond"] : [range]).find(fits);

@@ -67,6 +67,10 @@ export interface HealthAnswer {
   first_nonfinite: FirstFault | null;
   /** name of the model -> kinds of state of which nothing is said, as the checks are off. */
   silent: Record<string, string[]>;
+  /** words of each state, by code. */
+  states: StateWords[];
+  /** row -> the worst severe state of the layer in words, with the largest share of its channels that were dead. */
+  severe: Record<string, string>;
   /** rows of the layers that have no value but 0 at any kept step: in a run of differences, those of layers that do not differ. */
   zero_rows: number[];
   /** step -> why its record cannot be read. */
@@ -175,7 +179,7 @@ export interface HistoryAnswer {
   kernels: DrawnKernels[];
   /** the channel that stands for the layer at all steps, see `shown_channels`. */
   shown: number | null;
-  /** name of a statistic -> float [steps, drawn], NaN where a step has no value; `code` is that of the channel's state, see `health.states`; `weights.change` is [steps, 1] if it is that of the whole layer. Where not all channels are drawn, `layer.minimum`, `layer.maximum` and `layer.nonfinite` [steps, 1] are of all of them. */
+  /** name of a statistic -> float [steps, drawn], NaN where a step has no value; `code` is that of the channel's state, see `health.states`; `left_out` and `left_out_of_layer` say why a locked scale leaves out the step, see `film_scale`; `weights.change` is [steps, 1] if it is that of the whole layer. Where not all channels are drawn, `layer.minimum`, `layer.maximum` and `layer.nonfinite` [steps, 1] are of all of them. */
   arrays: Record<string, ArrayEntry>;
 }
 
@@ -342,6 +346,12 @@ export interface FirstFault {
   name: string;
   label: string | null;
   shown_at: string | null;
+}
+
+/** Word of a state, and what it means. */
+export interface StateWords {
+  word: string;
+  what: string;
 }
 
 /** Brightness of the cells: the range of values of a layer, on a logarithmic scale. */

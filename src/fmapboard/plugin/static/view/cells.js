@@ -161,10 +161,10 @@ export function HealthKey({ health }) {
       <ul class="states">
         ${codes.reverse().map(
           (code) => html`
-            <li key=${code} title=${states.STATES[code].what}>
+            <li key=${code} title=${health.states[code].what}>
               <${Painted} paint=${(/** @type {HTMLCanvasElement} */ of) => sample(of, code, name)}
                 of=${when} />
-              ${inWordsOf(states.STATES[code].word)}
+              ${inWordsOf(health.states[code].word)}
             </li>
           `,
         )}
@@ -231,7 +231,7 @@ export function HealthMap({ app, health, width, height }) {
     return { names, layout, binned: maps.binned(layout, health.cells.codes, shading.levels) };
   }, when);
   const { left, top, width: wide, height: high, lines: rows, columns } = layout;
-  const severe = (/** @type {number} */ layer) => states.severeText(health, layer);
+  const severe = (/** @type {number} */ layer) => inWordsOf(health.severe[layer] ?? "");
   const paint = (/** @type {HTMLCanvasElement} */ canvas) => {
     const where = { top: 0, width, height: top + high + 2, ratio };
     const context = prepare(canvas, width, where.height);

@@ -3,7 +3,7 @@
 
 import { layerText } from "../model/compare.js";
 import { FilmSource } from "../model/film_strips.js";
-import { FAR, isBeyond, keptUnit, onsets, stepsOf } from "../model/film_scale.js";
+import { isBeyond, keptUnit, onsets, stepsOf } from "../model/film_scale.js";
 import { mapsOf } from "../model/scene.js";
 import { moved } from "../model/state.js";
 import { counted, deadWord, inWordsOf, short, stepText, tileText, wordOf } from "../model/words.js";
@@ -81,11 +81,13 @@ export function scaleNote(strip) {
   if (!isLocked) return `Each ${unit} has its own scale: colours do not compare between ${unit}s.`;
   if (hasMaps && !locked)
     return `The scale of all ${unit}s is not known: each ${unit} has its own.`;
-  const far = order.reduce((most, each) => Math.max(most, inFilm.beyond.get(each) ?? 0), 0);
+  const most = (/** @type {keyof typeof inFilm} */ why) =>
+    Math.max(0, ...order.map((channel) => inFilm[why].get(channel) ?? 0));
+  const large = most("large");
   const leftOut = [
-    strip.leftOut && hasMaps ? `${counted(strip.leftOut, unit)} with large values` : "",
-    inFilm.faulty.size ? `frames that are ${deadWord()} or not finite` : "",
-    far ? `frames marked ▲, which exceed the others ${FAR}-fold` : "",
+    large ? `${counted(large, unit)} with large values` : "",
+    most("faulty") ? `frames that are ${deadWord()} or not finite` : "",
+    most("beyond") ? "frames marked ▲, far beyond the others" : "",
     strip.kernelsBeyond ? `kernels of ${unit}s with large maps` : "",
   ].filter(Boolean);
   const over = `all ${sharing ? "" : `${stepsOf(strip)} `}${keptUnit(strip)}s${
@@ -161,7 +163,7 @@ export function describe(strip, i, channel, place) {
   const { side } = strip.columns[i];
   const word = picture.faultOfFrame(strip, i, channel)?.word ?? "";
   if (!side) return `${name}: loading${word && ` · ${word}`}`;
-  const far = isBeyond(strip, side, channel) ? "beyond the scale" : "";
+  const far = isBeyond(strip, i, channel) ? "beyond the scale" : "";
   const part = mapsOf(i);
   if (!place)
     return [name, rangeText(strip, part, channel, 3), word, far].filter(Boolean).join(" · ");

@@ -2,7 +2,7 @@
 /** The overview page: how the runs are, and below it the contact sheet or the map of states. */
 
 import { opening, scope, unreadText } from "../model/front.js";
-import { CODE, STATES, tableOf, worstNow } from "../model/health_states.js";
+import { CODE, tableOf, worstNow } from "../model/health_states.js";
 import { NOTHING_FOUND, RUN_STATES, SHARED, apart, rowsOf, summary } from "../model/run_states.js";
 import { MAIN } from "../model/scene.js";
 import { explanation } from "../model/terms.js";
@@ -147,7 +147,7 @@ function Frames({ front: { difference, lines, run }, health }) {
         if (!kind) return null;
         const paint = (/** @type {HTMLCanvasElement} */ canvas) =>
           drawLine(prepare(canvas, 22, 16), frameOf(kind), BOX);
-        const { word, what } = STATES[code];
+        const { word, what } = health.states[code];
         return html`
           <li key=${kind} title=${what}>
             <${Painted} paint=${paint} of=${[window.devicePixelRatio]} />

@@ -2,7 +2,7 @@
 /** The contact sheet: a row per layer, a column per step, in each cell one channel as a picture. */
 
 import { middle } from "../model/compare.js";
-import { KINDS, SEVERE, cellLines, numbersOf, severeText } from "../model/health_states.js";
+import { KINDS, SEVERE, cellLines, numbersOf } from "../model/health_states.js";
 import * as words from "../model/words.js";
 import { prepare, theme } from "../picture/canvas.js";
 import { SHEET_GAP as GAP, pageLayout, sheetLayout } from "../picture/layouts.js";
@@ -352,7 +352,7 @@ function Rows({ sheet, i, page, palette, scale, ratio }) {
       <div class="sheet-names">
         ${page.rows.map((shown, row) =>
           nameOf(layers[first + row], names[first + row], shown, layout.line, {
-            state: severeText(health, indices[first + row]),
+            state: words.inWordsOf(health.severe[indices[first + row]] ?? ""),
             range: rangeOf(row),
           }),
         )}
