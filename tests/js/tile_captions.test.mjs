@@ -15,19 +15,17 @@ const context = /** @type {any} */ ({
 });
 const look = /** @type {any} */ ({ text: "black", muted: "grey" });
 
-/** @param {number} width @param {string[]} ranges */
-function textsIn(width, ranges) {
+/** @param {number} width @param {string} range */
+function textsIn(width, range) {
   const names = [{ text: "12", colour: "black", isNeeded: true }];
-  const { texts } = caption(context, { left: 0, top: 0, width }, names, null, ranges, look);
-  return texts.map(({ text }) => text);
+  const { texts } = caption(context, { left: 0, top: 0, width }, names, null, range, look);
+  return texts.map(({ text, isSmall }) => (isSmall ? `small ${text}` : text));
 }
 
-test("a range that does not fit has fewer digits, before it is left out", () => {
-  const ranges = ["−0.43…1.2", "−0.4…1"];
-  assert.deepEqual(textsIn(90, ranges), ["12", "−0.43…1.2"]);
-  assert.deepEqual(textsIn(65, ranges), ["12", "−0.4…1"]);
-  assert.deepEqual(textsIn(57, ranges), ["12", "−0.4…1"]); // squeezed
-  assert.deepEqual(textsIn(50, ranges), ["12"]);
+test("a range that does not fit is small, before it is left out, and has all its digits", () => {
+  assert.deepEqual(textsIn(90, "−0.43…1.2"), ["12", "−0.43…1.2"]);
+  assert.deepEqual(textsIn(75, "−0.43…1.2"), ["12", "small −0.43…1.2"]); // and squeezed
+  assert.deepEqual(textsIn(70, "−0.43…1.2"), ["12"]);
 });
 
 test("a channel with large values that is dead behind its activation is both", () => {

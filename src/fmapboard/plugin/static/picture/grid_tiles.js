@@ -105,8 +105,8 @@ function tilesOf(context, scene, of, cell, where, look, point) {
     const [away, width] = [p ? 4 : 0, scene.parts.length === 1 ? widthOf(of) : of.tileWidth];
     const below = { left: box.left + away, top: box.top + box.height + BELOW, width: width - away };
     const isRanged = !isSaid && !fault && width >= RANGE_FROM;
-    const ranges = isRanged ? [2, 1].map((digits) => rangeText(scene, part, channel, digits)) : [];
-    const said = caption(context, below, names, fault, ranges, look);
+    const range = isRanged ? rangeText(scene, part, channel) : "";
+    const said = caption(context, below, names, fault, range, look);
     const texts = [...(tile.texts ?? []), ...said.texts];
     const image = (!part.isDifference && look.over?.images[part.column]) || null;
     const over = image ? { image, alpha: look.over?.alpha ?? 0, isSmooth: true, isGrey: true } : {};

@@ -17,7 +17,7 @@ import { paintTiles, pixelsOf, tileCanvas } from "./pixels.js";
 export const BELOW = 6;
 /** Narrower tiles, in CSS px, have no range below them. */
 export const RANGE_FROM = 88;
-/** A text may be this much wider than its place, in which it is then squeezed. */
+/** A text may be this much wider than its place, in which it is then small and squeezed. */
 const SQUEEZED = 1.2;
 /** Height of a line of text, CSS px. */
 export const LINE = 15;
@@ -92,13 +92,13 @@ export function label(
 
 /**
  * What is below a tile: texts as far as there is space, and then its fault, or its range at the
- * right, the first one that fits. @param {CanvasRenderingContext2D} context
+ * right. @param {CanvasRenderingContext2D} context
  * @param {{left: number, top: number, width: number}} place
  * @param {{text: string, colour: string, isNeeded?: boolean}[]} names
  * @param {StateMark|null} fault
- * @param {string[]} ranges @param {Look} look
+ * @param {string} range @param {Look} look
  */
-export function caption(context, { left, top, width }, names, fault, ranges, look) {
+export function caption(context, { left, top, width }, names, fault, range, look) {
   const widthIn = (/** @type {string} */ text) => context.measureText(text).width;
   /** @type {Text[]} */
   const texts = [];
@@ -112,12 +112,10 @@ export function caption(context, { left, top, width }, names, fault, ranges, loo
   if (fault)
     return badge(context, fault, { left: left + used, top, width: width - used }, look, texts);
   const free = width - used;
-  const range =
-    ranges.find((each) => widthIn(each) <= free) ??
-    ranges.find((each) => widthIn(each) <= SQUEEZED * free);
-  if (range) {
+  const isSmall = widthIn(range) > free;
+  if (widthIn(range) <= SQUEEZED * free) {
     const place = { x: left + width, y: top, align: /** @type {const} */ ("right"), width: free };
-    texts.push({ ...place, text: range, colour: look.muted });
+    texts.push({ ...place, text: range, colour: look.muted, isSmall });
   }
   return { texts, marks: [] };
 }
