@@ -521,10 +521,15 @@ class AttentionMode(TorchFunctionMode):
             self._failed(name, error)
 
     def _decide(self, undecided: _Undecided, func: Any, args: tuple[Any, ...], output: Any) -> None:
-        """See whether the result of a softmax over another axis serves as attention."""
+        """See whether the result of a softmax over another axis serves as attention.
+
+        It is kept no longer than its module runs.
+        """
         try:
             with torch._C.DisableTorchFunction():
-                if _version(undecided.weights) != undecided.version:
+                running = [self.layers[m] for m in running_modules() if m in self.layers]
+                is_changed = _version(undecided.weights) != undecided.version
+                if is_changed or undecided.layer not in running:
                     self._undecided = None
                 elif _sums_over_last_axis(func, args, undecided.weights):
                     self._undecided = None

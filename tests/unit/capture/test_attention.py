@@ -311,9 +311,9 @@ def rows_of(function: Any, logits: Tensor, v: Tensor) -> list[HeadRows]:
     mode = attention.AttentionMode({own: layer}, N, attention.Texts({}), seen, failed)
     with mode:
         own(logits, v)
-    assert mode._undecided is None or mode._undecided.layer is layer
-    mode.leave()
-    assert mode._undecided is None
+        assert mode._undecided is None or mode._undecided.layer is layer
+        torch.add(v, 1)
+        assert mode._undecided is None  # which holds the weights
     return found
 
 
