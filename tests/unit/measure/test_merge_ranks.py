@@ -59,6 +59,12 @@ def test_the_statistics_are_those_of_the_batches_of_all_ranks() -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
 
 
+def test_how_much_images_differ_is_that_of_this_ranks_batch() -> None:
+    own, other = measured(torch.rand(4, 3, 4, 4)), measured(torch.zeros(4, 3, 4, 4))
+    (merged,) = RankExchange(Others(share_of(7, other)), WarnOnce()).merged(7, own)
+    assert merged.statistics.spread == own[0].statistics.spread > 0.3
+
+
 def test_a_tensor_that_only_this_rank_measured_keeps_its_statistics() -> None:
     parts = measured(torch.rand(2, 3, 4, 4), torch.rand(2, 3, 2, 2))
     merged = RankExchange(Others((0, {})), WarnOnce()).merged(0, parts)

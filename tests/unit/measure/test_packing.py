@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from fmapboard.measure.reducer import PendingMeasurement, Reducer, joined
 from fmapboard.measure.sample import PendingSample
 from fmapboard.measure.statistics import PendingStatistics
 from fmapboard.model.tensors import tensors
-from fmapboard.records import LayerCall, LayerMeasurement
+from fmapboard.records import HeadNumbers, LayerCall, LayerMeasurement
 
 SHAPES = [
     (4, 3, 8, 8),
@@ -83,7 +84,8 @@ def test_measurements_that_were_reduced_together_and_packed_are_the_same(
 
 
 def test_numbers_of_heads_are_packed_like_the_others() -> None:
-    heads = torch.rand(7, 70, generator=torch.Generator().manual_seed(0))
+    arrays = len(fields(HeadNumbers))
+    heads = torch.rand(arrays, 70, generator=torch.Generator().manual_seed(0))
     with simulated_device():
         pending = reduced([moved(tensor, "cuda") for tensor in maps()[:2]])
         pending[1] = pending[1]._replace(heads=moved(heads, "cuda"))
