@@ -234,12 +234,11 @@ class OutputFacts:
             itself (0), the next one (1), or the one behind that (2); None if it is another, or if
             the text does not tell.
         only_text: the network receives that text and, besides, nothing but masks.
-        ignores_places: True if, where a token is in a text several times, its rows are the same
-            although their labels differ; also of an output [N, T, C], if all rows of a sample with
-            a gradient are the same although the gradients differ, and the samples too. False if
-            such labels are known, and the rows differ. None otherwise.
-        attends_alike: False is the answer above, and the first attention over the text gives equal
-            tokens equal logits: it is dropout that makes the rows differ, or a later layer.
+        needs_places: equal tokens of a text have different labels.
+        ignores_places: their rows are the same all the same; or, of an output [N, T, C], all rows
+            of a sample with a gradient are the same, although the gradients and samples differ.
+        attends_alike: their rows differ, but the first attention over the text gives equal tokens
+            equal logits: it is dropout that makes the difference, or a later layer.
         labels: (label, number of rows) of hard labels, the `MAX_NAMES` most frequent; None if they
             were not read.
         classes: size of the class axis; None if it is not known.
@@ -279,7 +278,8 @@ class OutputFacts:
     factor: float | None = None
     labels_ahead: int | None = None
     only_text: bool = False
-    ignores_places: bool | None = None
+    needs_places: bool = False
+    ignores_places: bool = False
     attends_alike: bool = False
 
 

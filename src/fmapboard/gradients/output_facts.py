@@ -176,11 +176,13 @@ class OutputReader:
         if output.tokens is not None and reading.labels is not None:
             own_tokens = output.tokens.numpy()[:, :: _row_step(output.tokens.shape[1])]
             if own_tokens.shape[1] == len(rows):
+                ignores = _ignores_places(own_tokens, rows, reading, step.dtypes.output)
                 facts = replace(
                     facts,
                     labels_ahead=_labels_ahead(own_tokens, reading),
                     only_text=output.only_text,
-                    ignores_places=_ignores_places(own_tokens, rows, reading, step.dtypes.output),
+                    needs_places=ignores is not None,
+                    ignores_places=facts.ignores_places or ignores is True,
                 )
         images = _hard_images(output, rows, reading)
         return ReadOutput(facts, images, no_loss)
@@ -347,7 +349,7 @@ def _labels_ahead(tokens: Array, found: Reading) -> int | None:
 
 
 def _ignores_places(tokens: Array, rows: Array, found: Reading, dtype: torch.dtype) -> bool | None:
-    """See ``OutputFacts``.
+    """``OutputFacts.ignores_places`` of a text; None if no labels of equal tokens differ.
 
     Args:
         tokens: as in ``PendingOutput``, of all rows.

@@ -125,7 +125,7 @@ def _with_gaps(
         for label, gap in same_token.items()
         if len(output.shape) != 3 or lengths[label] == output.shape[1]
     ]
-    if output.ignores_places is not False or not gaps:
+    if not gaps or output.ignores_places or not output.needs_places:
         return output
     return replace(output, attends_alike=gaps[0] <= thresholds.SAME_OUTPUT.value)
 

@@ -63,6 +63,7 @@ FULL = TrainingFacts(
             factor=64.0,
             labels_ahead=1,
             only_text=True,
+            needs_places=True,
             ignores_places=True,
             attends_alike=True,
         ),
@@ -141,6 +142,7 @@ def test_the_record_is_the_documented_json() -> None:
                 "factor": 64.0,
                 "labels_ahead": 1,
                 "only_text": True,
+                "needs_places": True,
                 "ignores_places": True,
                 "attends_alike": True,
             }
