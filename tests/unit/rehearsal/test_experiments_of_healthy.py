@@ -197,6 +197,20 @@ def hidden_pixels() -> Training:
     )
 
 
+def examples_and_queries() -> Training:
+    """Few-shot learning: a query is compared with the mean of the examples of each class."""
+
+    def run(net: Any, examples: Tensor, queries: Tensor) -> Any:
+        means = net.body(examples).view(-1, CLASSES, 16).mean(0)
+        return -torch.cdist(net.body(queries), means)
+
+    model = Paired(run, body=perceptron(64, 16))
+    queries = IMAGES.roll(CLASSES, 0)
+    return Training(
+        model, (IMAGES, queries, LABELS), lambda o, b: functional.cross_entropy(o, b[2])
+    )
+
+
 def void_borders() -> Training:
     masks = (IMAGES[:, 0] > 0.5).long()
     masks[:, :2] = 255
@@ -216,10 +230,14 @@ HEALTHY: dict[str, tuple[str, Callable[[], Training]]] = {
     "targets far away": ("labels_count", targets_far_away),
     "distances": ("first_loss", distances),
     "empty masks": ("labels_count", empty_masks),
+    "examples and queries": ("images_mix", examples_and_queries),
     "void borders": ("labels_count", void_borders),
     "labels of some nodes": ("labels_count", labels_of_some_nodes),
     "hidden pixels": ("first_loss", hidden_pixels),
 }
+
+
+NOT_JUDGED = ("first_loss", "images_mix")
 
 
 @pytest.mark.parametrize("name", HEALTHY)
@@ -234,5 +252,5 @@ def test_a_healthy_training_has_no_fault(name: str, monkeypatch: pytest.MonkeyPa
     optimizer = torch.optim.SGD(training.model.parameters(), lr=0.01)
     found = fmapboard.rehearse(training.model, batches, training.loss, optimizer, progress=False)
     assert (found.faults, found.suspicions) == ((), ()), found
-    assert found.outcomes[0].answer.judgement == "fine" or kind == "first_loss", found
+    assert found.outcomes[0].answer.judgement == "fine" or kind in NOT_JUDGED, found
     assert "Error" not in found.outcomes[0].answer.text

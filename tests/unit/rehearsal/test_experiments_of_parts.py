@@ -325,6 +325,13 @@ def several_labels(is_wrong: bool, *, softmax: bool = False) -> Case:
     return Case(perceptron(6), (PIXELS, targets), loss)
 
 
+def softmax_of_loss(is_wrong: bool) -> Case:
+    def loss(output: Tensor, batch: Any) -> Tensor:
+        return functional.nll_loss(output.log_softmax(0 if is_wrong else 1), batch[1])
+
+    return Case(perceptron(), (PIXELS, LABELS), loss)
+
+
 def divergence(is_wrong: bool) -> Case:
     last = nn.Softmax(1) if is_wrong else nn.LogSoftmax(1)
     targets = drawn(COUNT, CLASSES).softmax(1)
@@ -484,6 +491,7 @@ CASES: dict[str, tuple[str, Callable[[bool], Case]]] = {
     "several labels": ("first_loss", several_labels),
     "softmax of several labels": ("first_loss", lambda wrong: several_labels(wrong, softmax=True)),
     "divergence": ("first_loss", divergence),
+    "softmax over the batch in the loss": ("first_loss", softmax_of_loss),
     "images of 0 to 255": ("input_reaches_output", scaled),
     "images scaled twice": ("input_reaches_output", scaled_twice),
     "view of images": ("input_reaches_output", colours_apart),

@@ -223,6 +223,14 @@ def _by_value(setup: Setup, returned: Tensor, loss: float) -> Answer | None:
             kind = LossKind.NLL_OF_PROBABILITIES
         elif float(output.logsumexp(1).abs().mean()) > 0.01:
             kind = LossKind.NLL_OF_LOGITS
+    elif len(output) != output.shape[1] and _is_close(
+        functional.nll_loss(output.log_softmax(0), labels), loss
+    ):
+        return fault(
+            "the loss applies a softmax over the images of the batch, and not over the classes",
+            figure=loss,
+            advice="Use dim=1 for outputs [N, classes], or cross-entropy, which needs no axis",
+        )
     if not kind:
         return None
     text, advice = _WRONG_LOSSES[kind]

@@ -10,9 +10,18 @@ import torch
 from torch import Tensor
 
 from fmapboard.model.tensors import tensors
-from fmapboard.rehearsal.batches import has_relations, input_tensors, size_of, with_tensors
+from fmapboard.rehearsal.batches import (
+    has_relations,
+    input_tensors,
+    labels_of,
+    size_of,
+    with_tensors,
+)
 from fmapboard.rehearsal.experiment import Answer, Experiment, fault, fine, not_judged
 from fmapboard.rehearsal.setup import Call, Pass, Setup
+
+_EPISODES = 3
+"""Batches whose labels are the same by their places, not by chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +34,10 @@ class ImagesMix(Experiment):
     The answer names the first layer whose output mixes images. Also images whose output changes
     with their place in the batch: positions that are added along the axis of images.
 
-    Not judged: graphs, batches of one image, outputs that are no rows of images. A layer that is
-    named for the batch (``BatchNorm`` without running statistics, ``MinibatchStdDev``) mixes them
-    on purpose, as a loss that compares images does, which is not part of the network.
+    Not judged: graphs, examples and queries of few-shot learning, batches of one image, outputs
+    that are no rows of images. A layer that is named for the batch (``BatchNorm`` without running
+    statistics, ``MinibatchStdDev``) mixes them on purpose, as a loss that compares images does,
+    which is not part of the network.
 
     Attributes:
         tolerance: change of an output that counts, as a share of its standard deviation.
@@ -128,6 +138,8 @@ class ImagesMix(Experiment):
         share: float,
         axis: int,
     ) -> Answer:
+        if _are_episodes(setup):
+            return not_judged("images are compared with examples of their classes", share)
         if self._has_other_axis(setup):
             return not_judged("samples are along the second axis of the input", share)
         place, call = self._first(before, again, after, size)
@@ -194,6 +206,16 @@ class ImagesMix(Experiment):
             if share is not None and share > self.tolerance:
                 return True
         return False
+
+
+def _are_episodes(setup: Setup) -> bool:
+    """True if batches hold examples and queries: two inputs, and the same labels in each batch."""
+    labels = labels_of(setup.batches, setup.task)
+    first = labels[0]
+    if len(labels) < _EPISODES or first is None or len(setup.inputs(setup.batch)) < 2:
+        return False
+    others = [label for label in labels[1:] if label is not None and label.shape == first.shape]
+    return len(others) == len(labels) - 1 and all(torch.equal(first, label) for label in others)
 
 
 def _is_for_batch(call: Call) -> bool:
