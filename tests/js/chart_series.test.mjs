@@ -11,7 +11,7 @@ import {
   tagsOf,
   valueLabel,
 } from "../../src/fmapboard/plugin/static/chart/plot.js";
-import { drawZeros } from "../../src/fmapboard/plugin/static/chart/plot.js";
+import { drawBand, drawLine, drawZeros } from "../../src/fmapboard/plugin/static/chart/plot.js";
 
 test("one channel is extracted from a history", () => {
   assert.deepEqual([...column([1, 2, 3, 4, 5, 6], 3, 1)], [2, 5]);
@@ -143,6 +143,23 @@ test("zeros are marked below the lower edge of a logarithmic axis, at their step
   const plot = { context, x: (/** @type {number} */ step) => 10 * step, height: 96 };
   drawZeros(plot, [1, 2, 3, 4], [0, 0.5, NaN, 0], "red");
   assert.deepEqual(tips, [10, 40]);
+});
+
+test("over images, a chart has points and bars, since nothing is between two of them", () => {
+  /** @type {string[]} */
+  const calls = [];
+  const context = /** @type {any} */ (
+    new Proxy({}, { get: (_, name) => () => calls.push(String(name)), set: () => true })
+  );
+  const at = (/** @type {number} */ value) => value;
+  for (const isOfImages of [true, false]) {
+    calls.length = 0;
+    const plot = { context, x: at, y: at, width: 9, height: 9, isOfImages };
+    drawLine(plot, [0, 1, 2], [1, 3, NaN], "red");
+    drawBand(plot, [0, 1, 2], [1, NaN, 3], [2, NaN, 4], "red");
+    const drawn = ["fillRect", "lineTo"].map((name) => calls.filter((of) => of === name).length);
+    assert.deepEqual(drawn, isOfImages ? [4, 0] : [0, 5]);
+  }
 });
 
 test("the value of an axis has no more width than there is left of it", () => {

@@ -19,7 +19,7 @@ const look = /** @type {any} */ ({ text: "black", muted: "grey" });
 function textsIn(width, range) {
   const names = [{ text: "12", colour: "black", isNeeded: true }];
   const { texts } = caption(context, { left: 0, top: 0, width }, names, null, range, look);
-  return texts.map(({ text, isSmall }) => (isSmall ? `small ${text}` : text));
+  return texts.map((of) => ("isSmall" in of && of.isSmall ? `small ${of.text}` : of.text));
 }
 
 test("a range that does not fit is small, before it is left out, and has all its digits", () => {

@@ -1,7 +1,7 @@
 // @ts-check
 /** Small charts over steps on canvas: lines, bands, heat maps, and a line at the current step. */
 
-import { labelOf, short, ticks } from "../model/words.js";
+import { kindOf, labelOf, short, ticks } from "../model/words.js";
 import { cutStart, prepare, theme } from "../picture/canvas.js";
 import { once } from "../server/cache.js";
 import { number } from "../server/decode.js";
@@ -16,6 +16,8 @@ const LEFT = 52;
 const RIGHT = 8;
 const TOP = 6;
 const BOTTOM = 18;
+/** Width of a bar of an image, CSS px. */
+const BAR = 6;
 
 /**
  * Clears a canvas, draws axes and their labels, and returns the chart's coordinates.
@@ -65,7 +67,7 @@ export function frame(canvas, width, height, steps, values, log = false, words =
   context.fillText(endText(from), LEFT, height - 4);
   context.textAlign = "right";
   if (to > from) context.fillText(endText(to), width - RIGHT, height - 4);
-  return { context, width, height, x, y };
+  return { context, width, height, x, y, isOfImages: kindOf(words) === "image" };
 }
 
 /**
@@ -88,10 +90,11 @@ function decades(lo, hi) {
 }
 
 /**
- * @param {Frame} of @param {number[]} steps @param {ArrayLike<number>} values
- * @param {string} colour @param {readonly number[]} dash
+ * A line over steps; images have points, since nothing is between two of them.
+ * @param {Omit<Frame, "width"|"height">} of @param {number[]} steps
+ * @param {ArrayLike<number>} values @param {string} colour @param {readonly number[]} dash
  */
-export function drawLine({ context, x, y }, steps, values, colour, dash = []) {
+export function drawLine({ context, x, y, isOfImages }, steps, values, colour, dash = []) {
   context.setLineDash(dash);
   context.strokeStyle = colour;
   context.fillStyle = colour;
@@ -107,8 +110,8 @@ export function drawLine({ context, x, y }, steps, values, colour, dash = []) {
     const point = /** @type {const} */ ([x(steps[i]), y(values[i])]);
     if (drawing) context.lineTo(...point);
     else context.moveTo(...point);
-    drawing = true;
-    if (steps.length === 1) context.fillRect(point[0] - 2, point[1] - 2, 4, 4);
+    drawing = !isOfImages;
+    if (isOfImages || steps.length === 1) context.fillRect(point[0] - 2, point[1] - 2, 4, 4);
   }
   context.stroke();
   context.setLineDash([]);
@@ -153,9 +156,15 @@ export function drawZeros(of, steps, values, colour) {
  * @param {Frame} of @param {number[]} steps @param {ArrayLike<number>} low
  * @param {ArrayLike<number>} high @param {string} colour
  */
-export function drawBand({ context, x, y }, steps, low, high, colour) {
+export function drawBand({ context, x, y, isOfImages }, steps, low, high, colour) {
   context.fillStyle = colour;
   const isKnown = (/** @type {number} */ i) => Number.isFinite(low[i]) && Number.isFinite(high[i]);
+  if (isOfImages) {
+    for (const i of [...steps.keys()].filter(isKnown)) {
+      context.fillRect(x(steps[i]) - BAR / 2, y(high[i]), BAR, y(low[i]) - y(high[i]));
+    }
+    return;
+  }
   for (let from = 0, to = 0; from < steps.length; from = to + 1) {
     to = from;
     while (to < steps.length && isKnown(to)) to += 1;

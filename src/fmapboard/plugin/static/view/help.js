@@ -172,8 +172,15 @@ export function Help({ app }) {
 function termsOf(app, close) {
   const entries = Object.entries(GLOSSARY).filter(([term]) => !app.report || !OF_SERVER.has(term));
   return html`
-    <div class="row spread"><h2>Keys</h2><${Button} icon="close" label="Close" press=${close}
+    <div class="row spread"><h2>Terms</h2><${Button} icon="close" label="Close" press=${close}
       /></div>
+    <dl class="terms">
+      ${entries.map(
+        ([term, text]) => html`<dt>${termName(term)}</dt><dd
+        id=${termId(term)}>${text}</dd>`,
+      )}
+    </dl>
+    <h2>Keys</h2>
     <table>
       <tbody>
         ${KEYS.map(
@@ -186,12 +193,5 @@ function termsOf(app, close) {
         )}
       </tbody>
     </table>
-    <h2>Terms</h2>
-    <dl class="terms">
-      ${entries.map(
-        ([term, text]) => html`<dt>${termName(term)}</dt><dd
-        id=${termId(term)}>${text}</dd>`,
-      )}
-    </dl>
   `;
 }
