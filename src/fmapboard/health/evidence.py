@@ -106,6 +106,7 @@ class Ratios(NamedTuple):
         steps: logged steps at which a ratio is known.
         values: [steps, weights]; NaN if not known.
         is_estimate: some of the weights were read in part.
+        are_of_kernels: only weights of layers with kernels count, and there are others.
         median: over the weights, [steps]; NaN also at steps whose rate is known to be none.
         is_of_head: the network has layers with kernels, and trains none of them.
     """
@@ -116,6 +117,7 @@ class Ratios(NamedTuple):
     median: Floats
     is_of_head: bool
     is_estimate: bool
+    are_of_kernels: bool
 
 
 class InputEvidence:
@@ -492,6 +494,7 @@ class UpdateEvidence(OutputEvidence):
             median=median,
             is_of_head=is_of_head,
             is_estimate=any(map(self.is_estimated, chosen)),
+            are_of_kernels=0 < len(trained) < len(weights),
         )
 
     @cached_property

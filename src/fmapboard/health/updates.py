@@ -25,6 +25,7 @@ class LargeUpdates(NamedTuple):
         are_first: the first logged step is among them.
         largest: the largest update of a parameter at the first of them; None if none is known.
         is_estimate: some of the weights were read in part.
+        are_of_kernels: the median is over the weights of layers with kernels only.
     """
 
     since: int
@@ -33,6 +34,7 @@ class LargeUpdates(NamedTuple):
     are_first: bool
     largest: LargestUpdate | None
     is_estimate: bool
+    are_of_kernels: bool
 
     @property
     def parameter(self) -> str | None:
@@ -43,7 +45,8 @@ class LargeUpdates(NamedTuple):
     def text(self) -> str:
         """When and how large they are, in words."""
         size = times(self.value, is_estimate=self.is_estimate)
-        text = f"step {self.since} moves a weight by {size} (median over the weights)"
+        which = "convolutions" if self.are_of_kernels else "weights"
+        text = f"step {self.since} moves a weight by {size} (median over the {which})"
         most = self.largest
         if most is not None:
             size = times(most.value, is_estimate=most.is_estimate)
@@ -75,6 +78,7 @@ def large_updates(
         are_first=large.start == 0,
         largest=evidence.largest_update(since),
         is_estimate=ratios.is_estimate,
+        are_of_kernels=ratios.are_of_kernels,
     )
 
 

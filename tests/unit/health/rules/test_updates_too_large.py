@@ -23,6 +23,9 @@ def test_weights_that_keep_moving_by_a_large_share_of_their_norm() -> None:
         "3 logged steps are about as large"
     )
     assert found.meaning.startswith("Steps of this size may undo what")
+    with_head = {**updates(ratios), "update_ratio/head.weight": ratios}
+    (found,) = UpdatesTooLargeCheck()(record(scalars=with_head))
+    assert found.message.startswith("step 20 moves a weight by 26 % (median over the convolutions)")
     settles = [0.21, 0.22, 0.2, *[1e-3] * 5]
     assert UpdatesTooLargeCheck()(record(scalars=updates(settles))) == []
     interrupted = [0.3, 0.3, 0.1] * 2 + [0.3, 0.3]

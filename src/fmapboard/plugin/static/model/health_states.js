@@ -262,7 +262,7 @@ function cellNumbers(value, layer) {
     Number.isNaN(least) ? "" : `values ${short(least)} … ${short(most)}`,
     value("change") >= 0 ? `maps changed by ${short(value("change"))} standard deviations` : "",
     value("weights_change") >= 0
-      ? `weights changed by about ${short(100 * value("weights_change"), 2)} %`
+      ? `weights changed by about ${short(100 * value("weights_change"), 2)} % (mean over channels)`
       : "",
   ].filter(Boolean);
 }
