@@ -155,7 +155,7 @@ def test_dead_says_after_which_activation_and_of_how_many_channels(
     assert row.locator(".badge").text_content() == "75 % dead"
     assert "60 of 80 channels dead after its activation last" in row.get_attribute("title")
     assert person.see(".numbers tr").last.text_content() == "Statedead after its ReLU"
-    assert "dead after its ReLU: 0 there" in person.see(".marks").text_content()
+    assert "dead: 0 after its ReLU" in person.see(".marks").text_content()
     share = person.see(".charts section:has(h3:has-text('channels')) .value").text_content()
     assert "dead 94 % of 64 drawn" in share
 
@@ -165,4 +165,4 @@ def test_a_state_of_more_than_half_of_the_channels_is_said_once_with_their_numbe
 ) -> None:
     person = visit_layer(visit, faulty, "many", step=9)
     person.wait("document.querySelector('.marks').textContent.includes('channels')")
-    assert "dead after its ReLU: 0 there · 60 of 64 channels" in person.see(".marks").text_content()
+    assert "dead: 0 after its ReLU · 60 of 64 channels" in person.see(".marks").text_content()

@@ -170,7 +170,7 @@ def test_different_inputs_are_marked(grown_address: str, visit: Callable[..., Pe
         notes[run] = person.see(".film-inputs").text_content()
     assert notes == {
         "probed": "Same input at all 20 steps: changes are the network's.",
-        "unprobed": "Each step has another input: changes are not the network's alone.",
+        "unprobed": "A different input at each step: changes are not the network's alone.",
     }
 
 

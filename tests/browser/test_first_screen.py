@@ -310,7 +310,7 @@ def test_the_input_is_one_thumbnail_if_it_stayed_the_same_otherwise_a_row(
         assert person.see(".sheet-corner canvas").evaluate(COLOURS) > 50
     person = visit(address, view=None, run="other")
     note = person.see(".sheet-note")
-    assert note.inner_text() == "another image at each step: maps change with it, too"
+    assert note.inner_text() == "a different image at each step, which the maps follow"
     assert not person.see(".sheet-corner canvas").is_visible()
     assert person.see(SHEET).first.evaluate(COLOURS) > 6 * 50
 

@@ -22,7 +22,7 @@ def test_the_tab_says_which_image_is_shown(
     assert person.see(".film .status").inner_text().startswith("image 2 (cow.png) · channel 1")
     assert person.see(".film .facts").inner_text() == "Conv2d · 4 kept images, 0 to 3"
     notes = person.see(".film-inputs").inner_text()
-    assert notes == "Each frame is of another image, with the same weights."
+    assert notes == "One image per frame, the same weights."
     person.press("m", "v")
     person.settle()
     assert person.see(".sheet-steps span").all_inner_texts()[:2] == ["ant.png", "bee.png"]

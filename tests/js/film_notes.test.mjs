@@ -88,5 +88,5 @@ test("images are called by their names, and are not before or after each other",
     goText(30, images),
     "Go to image 20 (c.jpg), the last kept one: image 30 has no pictures",
   );
-  assert.equal(inputNote(images), "Each frame is of another image, with the same weights.");
+  assert.equal(inputNote(images), "One image per frame, the same weights.");
 });

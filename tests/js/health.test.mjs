@@ -171,13 +171,13 @@ test("a brightness says whether it is known of all cells", () => {
 test("a state whose check is off is not named, and hides no other one", () => {
   const { FINE, MOSTLY_DEAD, LARGE } = CODE;
   const of = health([[MOSTLY_DEAD, LARGE]]);
-  assert.equal(worstNow(of, []), "Large at the newest step: `relu`");
+  assert.equal(worstNow(of, []), "Large at the last step: `relu`");
   of.silent = { "": ["large"] };
-  assert.equal(worstNow(of, []), "Mostly dead at the newest step: `conv`");
+  assert.equal(worstNow(of, []), "Mostly dead at the last step: `conv`");
   of.silent = { "": ["dead", "large"] };
   assert.equal(worstNow(of, []), "");
   of.silent = { critic: ["dead", "large"] };
-  assert.equal(worstNow(of, []), "Large at the newest step: `relu`");
+  assert.equal(worstNow(of, []), "Large at the last step: `relu`");
   assert.equal(worstNow(health([[FINE, FINE]]), []), "");
 });
 
@@ -185,11 +185,8 @@ test("the worst severe state of now is named unless the headline is about it", (
   const { FINE, DEAD, MOSTLY_DEAD, NONFINITE } = CODE;
   const dying = health([[NONFINITE, FINE], [MOSTLY_DEAD, MOSTLY_DEAD]]); // prettier-ignore
   const behind = health([[MOSTLY_DEAD, MOSTLY_DEAD]], {}, [CONV, { ...RELU, behind: "conv" }]);
-  assert.equal(worstNow(dying, ["update_ratio"]), "Mostly dead at the newest step: `conv`, `relu`");
-  assert.equal(
-    worstNow(behind, ["update_ratio", "dead"]),
-    "Mostly dead at the newest step: `conv`",
-  );
+  assert.equal(worstNow(dying, ["update_ratio"]), "Mostly dead at the last step: `conv`, `relu`");
+  assert.equal(worstNow(behind, ["update_ratio", "dead"]), "Mostly dead at the last step: `conv`");
   assert.equal(worstNow(dying, ["dead"]), "");
   assert.equal(worstNow(health([[DEAD, FINE]]), []), "");
   assert.equal(worstNow(health([[NONFINITE, FINE]]), ["update_ratio", "nonfinite"]), "");

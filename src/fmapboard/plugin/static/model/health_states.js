@@ -242,7 +242,7 @@ export function worstNow({ cells, steps, ...of }, kinds) {
   const more = found.length > MOST_NAMES ? ` and ${found.length - MOST_NAMES} more` : "";
   const word = inWordsOf(of.states[worst].word);
   const start = word[0].toUpperCase() + word.slice(1);
-  return `${start} at the newest step: ${names.join(", ")}${more}`;
+  return `${start} at the last step: ${names.join(", ")}${more}`;
 }
 
 // Describes a cell of the map of layers × steps in words.

@@ -80,7 +80,7 @@ export function summary(runs) {
 export const SHARED = new Map([
   ["not known", "Nothing found, but not known whether they learn:"],
   ["learns", "Nothing found in"],
-  ["difference", "No trainings, but compared by diff:"],
+  ["difference", "Compared by diff:"],
 ]);
 
 /**

@@ -237,7 +237,7 @@ function shares(at) {
   const label = `share of faulty channels over ${unit}s`;
   const shown = several ? found.filter((each) => each.any) : found;
   if (!found.some((each) => each.any)) {
-    return { ...facts, label, texts: [{ text: `none at any ${unit}`, colour: "" }], paint: null };
+    return { ...facts, label, texts: [{ text: "none", colour: "" }], paint: null };
   }
   return {
     ...{ ...facts, label, texts: [...shown, LINEAR] },

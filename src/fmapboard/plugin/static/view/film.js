@@ -47,13 +47,13 @@ export function onsetText({ channel, kind, word, step, after, count }, strip) {
 
 /** What is known about the inputs of the steps of a strip, in words. @param {Strip} strip */
 export function inputNote({ columns, unit, hasInput }) {
-  if (unit === "image") return "Each frame is of another image, with the same weights.";
+  if (unit === "image") return "One image per frame, the same weights.";
   if (!hasInput)
     return "The network's input is not stored: whether steps saw the same input is not known.";
   const changes = columns.map(({ change }) => change);
   const compared = changes.filter((each) => each === "same").length;
   if (changes.includes("different")) {
-    if (!compared) return "Each step has another input: changes are not the network's alone.";
+    if (!compared) return "A different input at each step: changes are not the network's alone.";
     return (
       "Frames marked ≠ have another input than the step before: their changes are not the " +
       "network's alone."

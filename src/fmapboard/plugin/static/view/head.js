@@ -288,7 +288,7 @@ export function Legend({ model, hovered }) {
   const found = counts ?? marksOfKernels(scene);
   const marks = MARKS.filter(({ name }) => found.has(name));
   const follower = maps?.question.role === "feature_maps" && maps.maps.header.activation;
-  const dead = follower ? `${deadWord()} after its ${follower.type}: 0 there` : deadWord();
+  const dead = follower ? `${deadWord()}: 0 after its ${follower.type}` : deadWord();
   return html`
     <div class="legend">
       <div class="legend-bars">

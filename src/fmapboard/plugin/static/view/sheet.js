@@ -297,7 +297,7 @@ function InputRow({ input, unit, pitch, ratio }) {
       <div class="sheet-names">
         <b>input</b>
         <span class="sheet-note">
-          ${unit === "image" ? "" : "another image at each step: maps change with it, too"}
+          ${unit === "image" ? "" : "a different image at each step, which the maps follow"}
         </span>
       </div>
       <${Painted} aria-hidden="true" paint=${paint} of=${[input, pitch, ratio, themeName()]} />
