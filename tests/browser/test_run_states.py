@@ -72,6 +72,8 @@ def test_a_row_of_the_list_has_the_state_of_its_run_and_says_it_to_screen_reader
     assert rows.evaluate_all(cut) == 0
     person.see(".run-summary button:text-is('Show fewer')").click()
     person.wait("document.querySelectorAll('.run-rows .mark').length === 3")
+    person.see("button:has-text('Findings')").click()  # lists them, too
+    person.wait("document.querySelectorAll('.run-rows .mark').length === 0")
 
 
 def test_the_list_of_runs_to_choose_from_has_their_states(

@@ -348,8 +348,9 @@ function Others({ app, others }) {
   const rows = rowsOf(others);
   const isAlone = others.length === 1;
   const isWhole = app.overview.isWhole;
-  // A low window has its pictures on the first screen, too.
-  const most = isAlone || window.innerHeight > LOW ? FEW_ROWS : 0;
+  // A low window has its pictures on the first screen, too; the open list of findings says more.
+  const hasSpace = window.innerHeight > LOW && !app.overview.isOpen;
+  const most = isAlone || hasSpace ? FEW_ROWS : 0;
   const shown = isWhole ? rows : rows.slice(0, most);
   const few = (/** @type {RunVerdict[]} */ row) => (isWhole ? row : row.slice(0, FEW_NAMES));
   const isCut = (/** @type {RunVerdict[]} */ row) => row.length > few(row).length;
