@@ -1,9 +1,9 @@
 """One of two processes that train networks together; started by test_distributed.
 
 Arguments: rank, port, folder, kinds (ddp; fsdp; flat or original, the parameters of FSDP1;
-compiled(KIND) and ddp(compiled)). Trains each kind unwatched, then each kind watched, into a folder
-per kind. Writes the activations, gradient norms, final parameters and messages of its rank there,
-as JSON.
+compiled(KIND) and ddp(compiled); parts, which are called one by one). Trains each kind unwatched,
+then each kind watched, into a folder per kind. Writes the activations, gradient norms, final
+parameters and messages of its rank there, as JSON.
 """
 
 from __future__ import annotations
@@ -38,7 +38,19 @@ class SharedReluNet(nn.Module):
         return self.head(self.relu(self.deep(self.relu(self.stem(x)))).mean((2, 3)))
 
 
+class Parts(nn.Module):
+    """The same network, of which nothing but its parts is called."""
+
+    def __init__(self, network: SharedReluNet) -> None:
+        super().__init__()
+        layers = (network.stem, network.relu, network.deep, network.relu)
+        self.body = nn.parallel.DistributedDataParallel(nn.Sequential(*layers))
+        self.head = nn.parallel.DistributedDataParallel(network.head)
+
+
 def wrapped(model: nn.Module, kind: str) -> nn.Module:
+    if kind == "parts":
+        return Parts(model)
     if kind.startswith("compiled("):
         # No pass of ours runs beside a compiled one with sharded parameters, whatever compiled it.
         backend = "aot_eager" if "ddp" in kind else "eager"
@@ -82,6 +94,7 @@ def train(kind: str, rank: int, folder: Path, watched: bool) -> dict[str, Any]:
     model = wrapped(SharedReluNet(), kind)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     board, messages, is_compiled = None, Messages(), "compiled" in kind
+    is_whole = kind != "parts"
     logging.getLogger("fmapboard").addHandler(messages)
     if watched:
         board = fmapboard.watch(
@@ -91,9 +104,9 @@ def train(kind: str, rank: int, folder: Path, watched: bool) -> dict[str, Any]:
             every=2,
             kernels=1,
             activation_gradients=not is_compiled,
-            attribution=not is_compiled,
-            probe=None if is_compiled else torch.zeros(1, 3, 8, 8),
-            reduce_statistics="ddp" in kind,
+            attribution=not is_compiled and is_whole,
+            probe=None if is_compiled or not is_whole else torch.zeros(1, 3, 8, 8),
+            reduce_statistics="ddp" in kind or not is_whole,
         )
     torch.manual_seed(rank)
     norms, stems = [], []
@@ -102,7 +115,8 @@ def train(kind: str, rank: int, folder: Path, watched: bool) -> dict[str, Any]:
         x = torch.randn(2, 3, 8, 8)
         if kind == "ddp":
             stems.append(model.module.stem(x).detach().double().transpose(0, 1).flatten(1))
-        loss = functional.cross_entropy(model(x), torch.tensor([0, 1]))
+        output = model(x) if is_whole else model.head(model.body(x).mean((2, 3)))
+        loss = functional.cross_entropy(output, torch.tensor([0, 1]))
         loss.backward()
         own = [p.grad for p in model.parameters() if p.grad is not None]  # FSDP1: not every rank's
         gradients = [full(gradient).double() for gradient in own]

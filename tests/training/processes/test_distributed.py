@@ -18,7 +18,7 @@ from two_ranks import run_ranks
 from fmapboard.formats.tab_records import unpack
 
 HERE = Path(__file__).parent
-OFTEN = ("ddp", "fsdp", "flat", "compiled(ddp)", "compiled(fsdp)")
+OFTEN = ("ddp", "parts", "fsdp", "flat", "compiled(ddp)", "compiled(fsdp)")
 SELDOM = ("original", "ddp(compiled)", "compiled(original)")
 """Kinds that only the sweep trains: FSDP1 with the original parameters, DDP of a compiled model."""
 
@@ -116,6 +116,18 @@ def test_ranks_train_as_if_unwatched_and_rank_0_writes_the_true_norms(
         "dead_channels/relu.call2",
     ):
         assert tag in tags
+
+
+def test_ranks_that_call_parts_of_a_model_train_as_if_unwatched(trained: Trained) -> None:
+    bare, seen = trained.ranks("parts")
+    assert [rank["state"] for rank in seen] == [rank["state"] for rank in bare]
+    assert seen[0]["state"] == seen[1]["state"]
+    assert [rank["messages"] for rank in seen] == [[], []]
+    accumulator = read(trained.run("parts"))
+    for event in accumulator.Tensors("gradient_norm/total"):
+        norm = float(tensor_util.make_ndarray(event.tensor_proto))
+        assert norm == pytest.approx(seen[0]["norms"][event.step], rel=1e-5)
+    assert "network_input/sample_0" in tags_of(accumulator)
 
 
 @pytest.mark.parametrize("kind", each("flat", "original"))
