@@ -588,6 +588,96 @@ def test_training_is_bitwise_the_same_after_a_rehearsal(kind: type[Stateless]) -
     assert all(map(torch.equal, seen, bare))
 
 
+def parametrized() -> nn.Sequential:
+    return nn.Sequential(
+        nn.Flatten(),
+        nn.utils.parametrizations.weight_norm(nn.Linear(64, 16)),
+        nn.ReLU(),
+        nn.utils.parametrizations.spectral_norm(nn.Linear(16, 16)),
+        nn.utils.parametrizations.orthogonal(nn.Linear(16, CLASSES)),
+    )
+
+
+class Counts(nn.Module):
+    """Counts its calls in a dict of a dict, and draws from a generator of Python there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(64, CLASSES)
+        self.kept: dict[str, Any] = {"of": {"calls": 0}, "own": random.Random(4), "seen": []}
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.kept["of"]["calls"] += 1
+        self.kept["seen"].append(self.kept["own"].random())
+        scores: Tensor = self.layer(x.flatten(1)) + self.kept["of"]["calls"] * self.kept["seen"][-1]
+        return scores
+
+
+def with_hooks_that_draw() -> nn.Module:
+    model = network()
+    own = torch.Generator().manual_seed(9)
+    numbers = np.random.default_rng(1)
+
+    def add_noise(module: nn.Module, args: Any, output: Tensor) -> Tensor:
+        return output + torch.randn(output.shape, generator=own) / 100 + numbers.normal() / 100
+
+    def change(gradient: Tensor) -> Tensor:
+        return gradient + torch.randn(gradient.shape, generator=own) / 1000
+
+    model[0].register_forward_hook(add_noise)
+    weight: Any = model[0].weight
+    weight.register_hook(change)
+    return model
+
+
+def lbfgs(model: nn.Module) -> torch.optim.Optimizer:
+    return torch.optim.LBFGS(model.parameters(), lr=0.5, max_iter=3)
+
+
+@pytest.mark.parametrize("raises", [None, ValueError, KeyboardInterrupt])
+@pytest.mark.parametrize("make", [parametrized, Counts, with_hooks_that_draw, network])
+def test_training_with_state_of_other_kinds_is_bitwise_the_same(
+    make: Callable[[], nn.Module], raises: type[BaseException] | None
+) -> None:
+    batch = images(32)
+
+    def loss(output: Tensor, labels: Tensor) -> Tensor:
+        if raises is not None and len(shown) == 8:
+            raise raises
+        shown.append(1)
+        return functional.cross_entropy(output, labels)
+
+    class Shared(list[int]):
+        def __deepcopy__(self, memo: Any) -> Shared:
+            return self
+
+    def trained(*, rehearses: bool) -> list[Tensor]:
+        torch.manual_seed(0)
+        model = make()
+        optimizer = lbfgs(model) if make is network else torch.optim.Adam(model.parameters())
+        for step in range(4):
+            if rehearses and step == 2:
+                shown.clear()
+                seconds = 1.0 if raises is None else 60.0
+                found = rehearsed(model, batch, loss, optimizer=optimizer, seconds=seconds)
+                assert found.is_interrupted is (raises is KeyboardInterrupt)
+                assert len(shown) >= 8
+
+            def closure() -> float:
+                optimizer.zero_grad()
+                value = functional.cross_entropy(model(batch[0]), batch[1])
+                value.backward()  # type: ignore[no-untyped-call]
+                return float(value.detach())
+
+            optimizer.step(closure)
+        return [tensor.clone() for tensor in (*model.state_dict().values(), torch.rand(3))]
+
+    shown = Shared()
+    bare = trained(rehearses=False)
+    seen = trained(rehearses=True)
+    assert all(map(torch.equal, seen, bare))
+
+
 class Augmented(Dataset[tuple[Tensor, int]]):
     """Draws from a generator of its own and from the global ones."""
 
