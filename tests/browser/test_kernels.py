@@ -80,7 +80,7 @@ def test_of_experts_a_row_of_weights_each_is_shown_and_none_is_a_channel(
     person.settle()
     assert [text for text in drawn_texts(person, ".grid canvas") if text.isdigit()] == [*"0123"]
     seen = set()
-    for y in (46, 72, 98, 124):
+    for y in (63, 113, 163, 213):
         person.see(".grid canvas").hover(position={"x": 60, "y": y})
         person.settle()
         row, where, value = person.see(".status").text_content().split(" · ")

@@ -109,7 +109,7 @@ function tilesOf(context, scene, of, cell, where, look, point) {
     const said = caption(context, below, names, fault, range, look);
     const texts = [...(tile.texts ?? []), ...said.texts];
     const image = (!part.isDifference && look.over?.images[part.column]) || null;
-    const over = image ? { image, alpha: look.over?.alpha ?? 0, isSmooth: true, isGrey: true } : {};
+    const over = image ? { image, alpha: look.over?.alpha ?? 0, isSmooth: true } : {};
     return { ...tile, ...over, ...said, texts, point, map: scene.a.planes };
   });
   if (of.rows) return tiles;
