@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import struct
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from torch import nn
 
 import fmapboard
 from fmapboard.health.states import CODES
+from fmapboard.plugin.routes.health import STATES
 
 HEALTHY_STEPS = list(range(0, 24, 3))
 NAN_FROM = 30
@@ -65,6 +67,7 @@ def large_answer() -> bytes:
         "run": "healthy", "steps": list(range(0, 10 * LARGE_STEPS, 10)),
         "wall_times": [1e9] * LARGE_STEPS, "written": LARGE_STEPS, "since": {},
         "first_nonfinite": None, "silent": {}, "arrays": {}, "codes": cells,
+        "states": [asdict(words) for words in STATES], "severe": {2000: "non-finite"},
         "shading": {"lo": 0.1, "hi": 10, "levels": cells},
         "layers": [
             {**layer, "label": f"layer{i}", "layer": f"layer{i}", "position": i}
