@@ -183,9 +183,11 @@ class Verdict:
             return _next_of_stays(self.seen)
         output = _near_frequency(self.seen)
         if output is not None:
+            how = "fmapboard.rehearse" if self.has_names else "a rehearsal"
             return (
-                f"Train longer: a loss clearly below {output.guess:.3g} shows that more than the "
-                "frequency of the labels is learned."
+                "Until now the frequency of the labels is learned, and nothing of the inputs. Train "
+                f"longer; if the loss stays near {output.guess:.3g}, {how} tries on copies what "
+                "keeps the inputs out."
             )
         if self._is_all_off:
             how = "leave out checks=False" if self.has_names else "switch the checks on"

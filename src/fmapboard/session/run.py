@@ -248,6 +248,6 @@ class UnusedStepBlock(StepBlock):
         if hasattr(self, "_warn"):
             self._warn.warn(
                 "step without with",
-                "board.step(...) was called without a with block, so the step is not logged; "
-                "write: with board.step(i):",
+                "board.step(...) was called without a with block, and does nothing; write: "
+                "with board.step(i):, or leave it out where watch() was given the optimizer",
             )

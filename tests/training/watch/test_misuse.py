@@ -116,8 +116,8 @@ def test_a_step_without_a_with_block_is_reported_when_it_is_discarded(
         train_step(model, sgd(model))
     gc.collect()
     assert [text for text in said() if "without a with block" in text] == [
-        "fmapboard: board.step(...) was called without a with block, so the step is not logged; "
-        "write: with board.step(i):"
+        "fmapboard: board.step(...) was called without a with block, and does nothing; write: "
+        "with board.step(i):, or leave it out where watch() was given the optimizer"
     ]
 
 

@@ -180,9 +180,11 @@ def test_a_loss_that_the_frequency_of_the_labels_gives_too_was_read_and_says_not
         "alone gives 0.58"
     )
     assert unknown.next == (
-        "Train longer: a loss clearly below 0.58 shows that more than the frequency of the labels "
-        "is learned."
+        "Until now the frequency of the labels is learned, and nothing of the inputs. Train "
+        "longer; if the loss stays near 0.58, fmapboard.rehearse tries on copies what keeps the "
+        "inputs out."
     )
+    assert "a rehearsal tries on copies" in replace(unknown, has_names=False).next
     one_label = verdict(**SIZE, outputs=(replace(near, guess=0.0, may_stay=True),))
     assert "need not fall" in one_label.line
     assert one_label.next.startswith("Train longer or log more steps")

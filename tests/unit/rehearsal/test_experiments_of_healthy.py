@@ -218,6 +218,12 @@ def void_borders() -> Training:
     return Training(nn.Conv2d(1, 2, 3, padding=1), (IMAGES, masks), loss)
 
 
+def one_logit_per_image() -> Training:
+    """A discriminator: outputs [N], as the labels, which are 0 and 1."""
+    model = nn.Sequential(perceptron(outputs=1), nn.Flatten(0))
+    return Training(model, (IMAGES, (LABELS < 2).float()), nn.BCEWithLogitsLoss())
+
+
 HEALTHY: dict[str, tuple[str, Callable[[], Training]]] = {
     "head of large features": ("first_loss", head_of_large_features),
     "generator": ("labels_count", generator),
@@ -234,6 +240,7 @@ HEALTHY: dict[str, tuple[str, Callable[[], Training]]] = {
     "void borders": ("labels_count", void_borders),
     "labels of some nodes": ("labels_count", labels_of_some_nodes),
     "hidden pixels": ("first_loss", hidden_pixels),
+    "one logit per image": ("first_loss", one_logit_per_image),
 }
 
 

@@ -352,11 +352,11 @@ def _other_labels(setup: Setup, output: Tensor, reading: Reading) -> Answer | No
     """A fault if the loss has used other labels than those of the batch, in no fixed relation."""
     given = setup.task.parts(setup.batch).label
     labels = reading.labels
-    if labels is None or not isinstance(given, Tensor):
+    if labels is None or not isinstance(given, Tensor) or output.dim() != 2:
         return None
     if given.shape == output.shape and _is_one_hot(given):
         given = given.argmax(1)
-    if given.is_floating_point() or output.dim() != 2:
+    if given.is_floating_point():
         return None
     if given.dim() != 1 or len(given) != len(output):
         return None
