@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -139,6 +139,22 @@ def size_of(batch: Any, task: Task) -> tuple[int, int]:
     if is_label and first.dim() > 1 and first.shape[0] != len(label) == first.shape[1]:
         return len(label), 1
     return first.shape[0], 0
+
+
+class Samples(NamedTuple):
+    """Some samples of a batch.
+
+    Attributes:
+        batch: they and their labels.
+        size: how many; 0 if that is not clear.
+        axis: of the inputs along which they are.
+        inputs: the tensors that the network gets.
+    """
+
+    batch: Any
+    size: int
+    axis: int
+    inputs: list[Tensor]
 
 
 def first_of(parts: Any) -> Any:

@@ -20,7 +20,13 @@ from fmapboard.errors import first_line
 from fmapboard.interrupts import raise_interrupt
 from fmapboard.model.layers import clean_name
 from fmapboard.model.tensors import tensors
-from fmapboard.rehearsal.batches import first_samples, input_tensors, labels_of, size_of
+from fmapboard.rehearsal.batches import (
+    Samples,
+    first_samples,
+    input_tensors,
+    labels_of,
+    size_of,
+)
 from fmapboard.rehearsal.task import Task
 from fmapboard.rehearsal.training_copy import TrainingCopy
 
@@ -122,6 +128,12 @@ class Setup:
     def few(self, count: int = 8) -> Any:
         """The first samples of the first batch."""
         return first_samples(self.batch, self.task, count)
+
+    def samples(self, count: int = 8) -> Samples:
+        """The same with their number, their axis, and what the network gets of them."""
+        batch = self.few(count)
+        size, axis = size_of(batch, self.task)
+        return Samples(batch, size, axis, self.inputs(batch))
 
     def inputs(self, batch: Any) -> list[Tensor]:
         """The tensors of a batch that the network gets."""

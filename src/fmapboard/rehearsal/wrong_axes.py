@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from fmapboard.rehearsal.batches import input_tensors, size_of
 from fmapboard.rehearsal.experiment import Answer, fault
 from fmapboard.rehearsal.function_calls import FunctionCall, function_calls
 from fmapboard.rehearsal.setup import Setup
@@ -40,9 +39,7 @@ def wrong_axes(setup: Setup) -> Answer | None:
     are passed as no axis of the input is long.
     """
     for count in _COUNTS:
-        batch = setup.few(count)
-        size, axis = size_of(batch, setup.task)
-        inputs = input_tensors(batch, setup.task)
+        batch, size, axis, inputs = setup.samples(count)
         if not axis and not any(size in tensor.shape[1:] for tensor in inputs):
             return _wrong_axes(setup, batch, inputs, size)
     return None

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 from torch import Tensor
 
-from fmapboard.rehearsal.batches import has_relations, input_tensors, size_of
+from fmapboard.rehearsal.batches import has_relations, input_tensors
 from fmapboard.rehearsal.compared import Loss, Outputs, named_inputs, other_samples
 from fmapboard.rehearsal.experiment import Answer, Experiment, fault, fine, not_judged
 from fmapboard.rehearsal.setup import Setup
@@ -50,8 +50,7 @@ class EveryInputMatters(Experiment):
 
     def run(self, setup: Setup) -> Answer:
         """See `Experiment.run`."""
-        batch = setup.few()
-        size, axis = size_of(batch, setup.task)
+        batch, size, axis, _ = setup.samples()
         if size < 2 or axis:
             return not_judged("the batch has no second image along its first axis")
         outputs = Outputs(setup, batch)

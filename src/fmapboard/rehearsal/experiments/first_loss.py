@@ -203,10 +203,19 @@ def _by_value(setup: Setup, returned: Tensor, loss: float) -> Answer | None:
     labels = label.long()
     if int(labels.min()) < 0 or int(labels.max()) >= output.shape[1]:
         return None
-    sums = output.sum(1)
-    are_shares = bool((output >= 0).all()) and torch.allclose(
-        sums, torch.ones_like(sums), atol=1e-3
-    )
+    return _of_classes(returned, labels, loss)
+
+
+def _of_classes(returned: Tensor, labels: Tensor, loss: float) -> Answer | None:
+    """A fault if a loss of logits is that of other numbers.
+
+    Args:
+        returned: by the network [N, C].
+        labels: numbers of classes [N].
+        loss: its value.
+    """
+    output = returned.detach()
+    are_shares = bool((output >= 0).all()) and _all_one(output.sum(1))
     kind = ""
     if _is_close(functional.cross_entropy(output, labels), loss):
         last = last_activation(returned)

@@ -52,8 +52,7 @@ class ImagesMix(Experiment):
 
     def run(self, setup: Setup) -> Answer:
         """See `Experiment.run`."""
-        batch = setup.few()
-        size, axis = size_of(batch, setup.task)
+        batch, size, axis, _ = setup.samples()
         if size < 2:
             return not_judged("the batch has no second image")
         if has_relations(batch, setup.task, size):

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from fmapboard.rehearsal.batches import input_tensors, size_of, with_tensors
+from fmapboard.rehearsal.batches import input_tensors, with_tensors
 from fmapboard.rehearsal.experiment import Answer, Experiment, fault, fine, not_judged
 from fmapboard.rehearsal.input_images import wrong_images
 from fmapboard.rehearsal.setup import Pass, Setup
@@ -51,11 +51,9 @@ class InputReachesOutput(Experiment):
 
     def run(self, setup: Setup) -> Answer:
         """See `Experiment.run`."""
-        batch = setup.few()
-        size, axis = size_of(batch, setup.task)
+        batch, size, axis, inputs = setup.samples()
         if size < 2:
             return not_judged("the batch has no second image")
-        inputs = input_tensors(batch, setup.task)
         wrong = _wrong_inputs(inputs, size, axis)
         if wrong is not None:
             return wrong
@@ -188,7 +186,8 @@ class InputReachesOutput(Experiment):
                 if old.shape != new.shape or old.dim() != 3:
                     continue
                 if old.shape[:2] == (length, samples):
-                    old, new = old.transpose(0, 1), new.transpose(0, 1)
+                    old = old.transpose(0, 1)
+                    new = new.transpose(0, 1)
                 if old.shape[:2] != (samples, length):
                     continue
                 attends = attends or any(name in call.kind.lower() for name in _ATTENTION)

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from fmapboard.interrupts import raise_interrupt
 from fmapboard.model.tensors import map_tensors
-from fmapboard.rehearsal.batches import input_tensors, size_of
 from fmapboard.rehearsal.compared import Outputs, named_inputs
 from fmapboard.rehearsal.experiment import Answer, Experiment, fault, fine, not_judged
 from fmapboard.rehearsal.setup import Setup
@@ -56,9 +55,7 @@ class PaddingIsIgnored(Experiment):
 
     def run(self, setup: Setup) -> Answer:
         """See `Experiment.run`."""
-        batch = setup.few()
-        axis = size_of(batch, setup.task)[1]
-        inputs = input_tensors(batch, setup.task)
+        batch, _, axis, inputs = setup.samples()
         if axis or not inputs or not _is_sequence(inputs[0]):
             return not_judged("the input is no batch of sequences")
         sequences = inputs[0]

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from fmapboard.rehearsal.batches import input_tensors, size_of
+from fmapboard.rehearsal.batches import size_of
 from fmapboard.rehearsal.compared import Loss, Outputs, label_tensors, named_inputs
 from fmapboard.rehearsal.experiment import Answer, Experiment, fault, fine, not_judged
 from fmapboard.rehearsal.setup import Setup
@@ -59,8 +59,8 @@ class TargetIsHidden(Experiment):
         found = _standing(setup)
         if found is not None:
             return found
-        batch = setup.few()
-        inputs = list(named_inputs(setup, batch).values()) or input_tensors(batch, setup.task)
+        batch, _, _, given_tensors = setup.samples()
+        inputs = list(named_inputs(setup, batch).values()) or given_tensors
         if not inputs:
             return not_judged("the network gets no tensor")
         outputs = Outputs(setup, batch)

@@ -57,7 +57,8 @@ class TrainAndEval(Experiment):
         evaluating = setup.forward(setup.make_copy(), batch, training=False)
         if not training.outputs or not evaluating.outputs:
             return not_judged("the network returns no tensor in one of the modes")
-        output, other = training.outputs[0].double(), evaluating.outputs[0].double()
+        output = training.outputs[0].double()
+        other = evaluating.outputs[0].double()
         if output.shape != other.shape:
             return not_judged(
                 f"it returns {list(output.shape)} in training and {list(other.shape)} in eval mode"
