@@ -165,11 +165,6 @@ def distances() -> Training:
     return Training(Paired(run, body=perceptron()), (IMAGES, IMAGES.flip(0).roll(1, 0), same), loss)
 
 
-def one_logit_per_image() -> Training:
-    model = Net(lambda net, x: net.body(x)[:, 0], body=perceptron(64, 1))
-    return Training(model, (IMAGES, (LABELS % 2).float()), nn.BCEWithLogitsLoss())
-
-
 def empty_masks() -> Training:
     masks = torch.zeros(4, 1, 8, 8)
     return Training(nn.Conv2d(1, 1, 3, padding=1), (IMAGES[:4], masks), nn.BCEWithLogitsLoss())
@@ -240,7 +235,6 @@ HEALTHY: dict[str, tuple[str, Callable[[], Training]]] = {
     "convolution over padding": ("padding_is_ignored", convolution_over_padding),
     "targets far away": ("labels_count", targets_far_away),
     "distances": ("first_loss", distances),
-    "one logit per image": ("first_loss", one_logit_per_image),
     "empty masks": ("labels_count", empty_masks),
     "examples and queries": ("images_mix", examples_and_queries),
     "void borders": ("labels_count", void_borders),

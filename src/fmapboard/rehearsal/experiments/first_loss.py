@@ -313,8 +313,7 @@ def _of_shares(output: Tensor, label: Tensor, loss: float) -> Answer | None:
 
 
 def _is_one_hot(label: Tensor) -> bool:
-    are_binary = bool(((label == 0) | (label == 1)).all())
-    return are_binary and label.dim() > 1 and bool((label.sum(1) == 1).all())
+    return bool(((label == 0) | (label == 1)).all() and (label.sum(1) == 1).all())
 
 
 def _all_one(sums: Tensor) -> bool:
