@@ -185,9 +185,9 @@ class Verdict:
         if output is not None:
             how = "fmapboard.rehearse" if self.has_names else "a rehearsal"
             return (
-                "Until now the frequency of the labels is learned, and nothing of the inputs. Train "
-                f"longer; if the loss stays near {output.guess:.3g}, {how} tries on copies what "
-                "keeps the inputs out."
+                "Until now the frequency of the labels is learned, and nothing of the inputs. "
+                f"Train longer; if the loss stays near {output.guess:.3g}, {how} tries on copies "
+                "what keeps the inputs out."
             )
         if self._is_all_off:
             how = "leave out checks=False" if self.has_names else "switch the checks on"
