@@ -153,7 +153,7 @@ def _elsewhere(probe: _Probe, label: Tensor) -> Answer | None:
         axes.append(None)
     if len(shape) > 1 and shape[:1] + shape[2:] == label.shape:
         axes.append(1)
-    if shape[:-1] == label.shape and shape[:1] + shape[2:] != label.shape:
+    if len(shape) > 2 and shape[:-1] == label.shape:
         axes.append(len(shape) - 1)
     before = probe.gradient(label, label)
     if not axes or before is None:

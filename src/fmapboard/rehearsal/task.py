@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -47,6 +48,7 @@ class Task:
         loss: a function of (output, batch), or, with ``takes_label``, of (output, label). None if
             the network returns its loss.
         takes_label: see ``loss``.
+        takes_dict: the network gets a batch that is a dict as it is, not the tensors in it.
         step: the loss as a framework computes it, from the network and a batch, in place of
             ``loss``; None without a framework.
     """
@@ -54,6 +56,7 @@ class Task:
     parameters: tuple[inspect.Parameter, ...]
     loss: Callable[[Any, Any], Tensor] | None = None
     takes_label: bool = False
+    takes_dict: bool = False
     step: Callable[[nn.Module, Any], Tensor] | None = None
 
     def __call__(self, model: nn.Module, batch: Any) -> Tensor:
@@ -114,6 +117,8 @@ class Task:
         names = {p.name for p in self.parameters}
         is_open = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in self.parameters)
         label = next((batch[key] for key in batch if str(key).lower() in LABELS), None)
+        if self.takes_dict:
+            return Parts((batch,), {}, label)
         taken = {str(key): value for key, value in batch.items() if key in names}
         if taken:
             if is_open:
@@ -184,28 +189,31 @@ def task_of(model: nn.Module, loss: Any, run: Callable[[Task], Any]) -> Task:
         model: the network.
         loss: a function of (output, batch) or of (output, label), a module, or None.
         run: tries a task on a batch.
+
+    Returns:
+        The first way that raises nothing: the network gets the tensors of a batch that is a dict,
+        or else the dict. If all ways raise, the first one.
     """
     inner = unwrap(model)
     parameters = tuple(inspect.signature(inner.forward).parameters.values())
-    if loss is None:
-        return Task(parameters)
-    if not callable(loss):
+    if loss is not None and not callable(loss):
         raise ConfigurationError(
             f"loss={type(loss).__name__}: expected a function of (output, batch), or a module"
         )
-    of_batch = Task(parameters, loss)
-    of_label = Task(parameters, loss, takes_label=True)
+    ways = [Task(parameters, loss)]
+    if loss is not None:
+        ways.append(Task(parameters, loss, takes_label=True))
     module = getattr(loss, "__module__", "") or ""
-    is_plain = isinstance(loss, nn.Module) or module.startswith("torch.")
-    first, second = (of_label, of_batch) if is_plain else (of_batch, of_label)
-    try:
-        run(first)
-    except Exception as error:
-        raise_interrupt(error)
+    if isinstance(loss, nn.Module) or module.startswith("torch."):
+        ways.reverse()
+    ways += [replace(way, takes_dict=True) for way in ways]
+    for way in ways:
         try:
-            run(second)
-        except Exception as also:
-            raise_interrupt(also)
-            return first
-        return second
-    return first
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of a way that is none
+                run(way)
+        except Exception as error:
+            raise_interrupt(error)
+        else:
+            return way
+    return ways[0]

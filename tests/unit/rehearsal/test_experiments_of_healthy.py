@@ -224,6 +224,29 @@ def one_logit_per_image() -> Training:
     return Training(model, (IMAGES, (LABELS < 2).float()), nn.BCEWithLogitsLoss())
 
 
+def as_many_classes_as_tokens() -> Training:
+    """Outputs [N, L, C] with L = C: either axis may be that of the classes."""
+    tokens = torch.arange(COUNT)[:, None].add(torch.arange(6)) % 6
+    model = nn.Sequential(nn.Embedding(6, 16), nn.Linear(16, 6))
+    return Training(
+        model,
+        (tokens, tokens.roll(1, 1)),
+        lambda o, b: functional.cross_entropy(o.flatten(0, 1), b[1].flatten()),
+    )
+
+
+class NodesNet(nn.Module):
+    """Takes the whole batch, a dict, by the names in it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = perceptron()
+
+    def forward(self, batch: dict[str, Tensor]) -> Tensor:
+        scores: Tensor = batch["near"] @ self.body(batch["nodes"])
+        return scores
+
+
 HEALTHY: dict[str, tuple[str, Callable[[], Training]]] = {
     "head of large features": ("first_loss", head_of_large_features),
     "generator": ("labels_count", generator),
@@ -241,6 +264,7 @@ HEALTHY: dict[str, tuple[str, Callable[[], Training]]] = {
     "labels of some nodes": ("labels_count", labels_of_some_nodes),
     "hidden pixels": ("first_loss", hidden_pixels),
     "one logit per image": ("first_loss", one_logit_per_image),
+    "as many classes as tokens": ("first_loss", as_many_classes_as_tokens),
 }
 
 
@@ -261,3 +285,15 @@ def test_a_healthy_training_has_no_fault(name: str, monkeypatch: pytest.MonkeyPa
     assert (found.faults, found.suspicions) == ((), ()), found
     assert found.outcomes[0].answer.judgement == "fine" or kind in NOT_JUDGED, found
     assert "Error" not in found.outcomes[0].answer.text
+
+
+def test_a_network_may_take_the_whole_dict() -> None:
+    torch.manual_seed(0)
+    model = NodesNet()
+    near = (LABELS[:32, None] == LABELS[:32]).float() / 8
+    batch = {"near": near, "nodes": IMAGES[:32], "y": LABELS[:32]}
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for loss in (functional.cross_entropy, lambda o, b: functional.cross_entropy(o, b["y"])):
+        found = fmapboard.rehearse(model, batch, loss, optimizer, progress=False)
+        assert (found.faults, found.suspicions) == ((), ()), found
+        assert not any("raises" in outcome.answer.text for outcome in found.outcomes)
