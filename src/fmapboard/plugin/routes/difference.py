@@ -28,8 +28,8 @@ _MANIFOLD = 10.0
 """From this ratio of magnitudes on, the measure says no more than that they are not alike."""
 _CLIPPED = 0.5
 """A map is mostly clipped by a scale that covers less than this part of its range."""
-_FLAT = 0.04
-"""A map with less than this part of a scale has at most 10 of its 256 colours, and looks flat."""
+_FLAT = 0.1
+"""A map with less than this part of a scale has at most 25 of its 256 colours, and looks flat."""
 
 
 class _Side(NamedTuple):

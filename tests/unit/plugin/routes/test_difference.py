@@ -102,6 +102,7 @@ def test_the_answer_says_by_which_number_a_layer_is_ranked(
         pytest.param(0.5, 0.0, "first", id="smaller"),
         pytest.param(3.0, 0.0, "own", id="mostly clipped"),
         pytest.param(0.01, 0.0, "own", id="flat"),
+        pytest.param(0.07, 0.0, "own", id="nearly flat"),
         pytest.param(1.0, 1e4, "own", id="elsewhere"),
     ],
 )
