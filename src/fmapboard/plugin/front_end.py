@@ -6,6 +6,7 @@ The script is bundled from the modules in ``static`` with esbuild, and is commit
 
 from __future__ import annotations
 
+import lzma
 import re
 from pathlib import Path
 
@@ -22,6 +23,14 @@ _IMPORTED = re.compile(r'^@import url\("([^"]+)"\);\n', re.MULTILINE)
 # `mimetypes` would read the Windows registry, where other programs may have set wrong types.
 _JAVASCRIPT = "text/javascript"
 _CSS = "text/css"
+
+
+def report_script() -> bytes:
+    """The bundle of a report. Only Python reads it, so a wheel holds it in less space."""
+    packed = FOLDER / "dist" / "report.js.xz"
+    if packed.is_file():
+        return lzma.decompress(packed.read_bytes())
+    return packed.with_suffix("").read_bytes()
 
 
 def styles() -> str:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from fmapboard.arithmetic import ceil_div
-from fmapboard.plugin.front_end import FOLDER, styles
+from fmapboard.plugin.front_end import FOLDER, report_script, styles
 from fmapboard.report.answers import Embedded
 
 _SMALL = 200
@@ -112,7 +112,7 @@ class Page:
         Args:
             facts: what the page says about itself (``ReportFacts`` in ``state/report.js``).
         """
-        code = self._name_of(FOLDER.joinpath("dist", "report.js").read_bytes())
+        code = self._name_of(report_script())
         index = {"report": facts, "answers": self._index}
         listed = self._name_of(_dumped(index).encode())
         head = _HEAD.format(
