@@ -47,9 +47,8 @@ def growing_logits(
     if evidence.layers.is_of_images:
         return []
     scalars = evidence.record.scalars.get(tags.ATTENTION_LOGIT)
-    has_heads = any(row.facts.unit == "head" for row in evidence.layers.rows)
     if scalars is None:
-        if has_heads:
+        if has_heads(evidence):
             raise NotRecorded(f"the scalars {tags.ATTENTION_LOGIT}/…")
         return []
     found = []

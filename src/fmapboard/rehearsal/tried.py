@@ -94,7 +94,7 @@ def _trials(setup: Setup) -> Iterator[Trial]:
 def with_usual_settings(setup: Setup) -> Iterator[Trial]:
     """Copies whose optimizer has no weight decay, and default settings, the rate apart.
 
-    None if it has these.
+    There is no copy for what it has already.
     """
     others = ("momentum", "betas", "eps", "alpha", "dampening")
     known: Mapping[str, Any] = {}
