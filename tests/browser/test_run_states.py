@@ -48,6 +48,8 @@ def test_the_first_screen_shows_the_state_of_the_run(
     assert mark.get_attribute("title").startswith(word)
     assert person.see(".verdict b").inner_text() == word
     assert text in person.see(".verdict .sentence").inner_text().replace("\u00a0", " ")
+    beside = person.see(".verdicts > .more").inner_text()
+    assert ("loss 1." in beside) == (state == "suspicion")  # of the fault, no loss is known
 
 
 def test_a_row_of_the_list_has_the_state_of_its_run_and_says_it_to_screen_readers(
@@ -125,7 +127,7 @@ def test_runs_that_learn_share_a_row_with_a_tick_and_no_other_run_stands_in_it(
         if answer["run"] in ("fault", "suspicion"):
             answer["findings"] = []
             answer["line"] = {
-                "state": "learns", "text": "the loss fell", "rest": [], "name": "", "label": "",
+                "state": "learns", "text": "the loss fell", "progress": "", "rest": [], "name": "", "label": "",
             }  # fmt: skip
         route.fulfill(json=answer)
 

@@ -87,7 +87,6 @@ def test_one_check_that_is_off_is_silent_in_every_place(
         board.close()
         assert "dead" in json.loads((run / SUMMARY_FILE).read_text())["not_checked"]
     assert "dead" not in kinds_of_tab(run)
-    assert open_tab(tmp_path).open("data/health", run="run")[0]["silent"] == {"": ["dead"]}
     assert "dead" not in kinds_of_commands(run, capsys)
     assert json.loads(why(capsys, "--json", run)[1])["not_checked"]["dead"] == "switched off"
     write_report([run], tmp_path / "page.html")
@@ -119,7 +118,6 @@ def test_without_checks_every_place_is_silent(
     assert check(capsys, run)[1].splitlines()[-1] == "  not checked: all checks (switched off)"
     health = open_tab(tmp_path).open("data/health", run="run")[0]
     assert health["first_nonfinite"] is None
-    assert health["silent"] == {"": ["dead", "large", "nonfinite", "constant"]}
     assert kinds_of_commands(run, capsys) == []
     assert check(capsys, run)[0] == why(capsys, run)[0] == 0
     verdict = json.loads(why(capsys, "--json", run)[1])

@@ -66,7 +66,7 @@ def large_answer() -> bytes:
     facts: dict[str, Any] = {
         "run": "healthy", "steps": list(range(0, 10 * LARGE_STEPS, 10)),
         "wall_times": [1e9] * LARGE_STEPS, "written": LARGE_STEPS, "since": {},
-        "first_nonfinite": None, "silent": {}, "arrays": {}, "codes": cells,
+        "first_nonfinite": None, "arrays": {}, "codes": cells,
         "states": [asdict(words) for words in STATES], "severe": {2000: "non-finite"},
         "shading": {"lo": 0.1, "hi": 10, "levels": cells},
         "layers": [

@@ -20,7 +20,6 @@ import {
   faultsOf,
   faultsOfLayer,
   tableOf,
-  worstNow,
 } from "../../src/fmapboard/plugin/static/model/health_states.js";
 import { corner, hit } from "../../src/fmapboard/plugin/static/picture/layouts.js";
 import { LAYER, STATES } from "./fixtures.mjs";
@@ -85,7 +84,6 @@ function health(codes, columns = {}, layers = [CONV, RELU]) {
     since: {},
     step_words: {},
     first_nonfinite: null,
-    silent: {},
     zero_rows: [],
     states: STATES,
     severe: {},
@@ -166,30 +164,6 @@ test("a brightness says whether it is known of all cells", () => {
   const unknown = health([[CODE.FINE, CODE.FINE]]);
   unknown.cells.levels = Uint8Array.of(UNKNOWN_LEVEL, UNKNOWN_LEVEL);
   assert.equal(tableOf(unknown).shading.hasGaps, true);
-});
-
-test("a state whose check is off is not named, and hides no other one", () => {
-  const { FINE, MOSTLY_DEAD, LARGE } = CODE;
-  const of = health([[MOSTLY_DEAD, LARGE]]);
-  assert.equal(worstNow(of, []), "Large at the last step: `relu`");
-  of.silent = { "": ["large"] };
-  assert.equal(worstNow(of, []), "Mostly dead at the last step: `conv`");
-  of.silent = { "": ["dead", "large"] };
-  assert.equal(worstNow(of, []), "");
-  of.silent = { critic: ["dead", "large"] };
-  assert.equal(worstNow(of, []), "Large at the last step: `relu`");
-  assert.equal(worstNow(health([[FINE, FINE]]), []), "");
-});
-
-test("the worst severe state of now is named unless the headline is about it", () => {
-  const { FINE, DEAD, MOSTLY_DEAD, NONFINITE } = CODE;
-  const dying = health([[NONFINITE, FINE], [MOSTLY_DEAD, MOSTLY_DEAD]]); // prettier-ignore
-  const behind = health([[MOSTLY_DEAD, MOSTLY_DEAD]], {}, [CONV, { ...RELU, behind: "conv" }]);
-  assert.equal(worstNow(dying, ["update_ratio"]), "Mostly dead at the last step: `conv`, `relu`");
-  assert.equal(worstNow(behind, ["update_ratio", "dead"]), "Mostly dead at the last step: `conv`");
-  assert.equal(worstNow(dying, ["dead"]), "");
-  assert.equal(worstNow(health([[DEAD, FINE]]), []), "");
-  assert.equal(worstNow(health([[NONFINITE, FINE]]), ["update_ratio", "nonfinite"]), "");
 });
 
 test("few layers have rows of a fixed height, many thinner ones, very many are binned", () => {

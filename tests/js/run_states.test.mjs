@@ -20,7 +20,7 @@ function noted(run, line) {
   noteVerdict(
     verdicts,
     run,
-    { state: "learns", text: "", rest: [], name: "", label: "", ...line },
+    { state: "learns", text: "", progress: "", rest: [], name: "", label: "", ...line },
     "",
   );
   return verdicts.get(run);
@@ -36,8 +36,8 @@ test("only a run that learns has a tick, and each state a sign and a word of its
     ["learns"],
   );
   const every = Object.values(RUN_STATES);
-  assert.equal(new Set(every.map(({ sign }) => sign)).size, 7);
-  assert.equal(new Set(every.map(({ word }) => word)).size, 7);
+  assert.equal(new Set(every.map(({ sign }) => sign)).size, 8);
+  assert.equal(new Set(every.map(({ word }) => word)).size, 8);
   for (const { term } of every) assert.match(explanation(term).title, /\.$/);
 });
 

@@ -155,6 +155,12 @@ class Verdict:
         return [*_of_outputs(self.seen), *no_loss, *of_spread, *_of_updates(self.seen)]
 
     @property
+    def progress(self) -> str:
+        """Loss and accuracy of the first outputs, without a full stop; "" if no loss is known."""
+        is_known = any(output.loss for output in self.seen.outputs)
+        return "; ".join(_of_outputs(self.seen)) if is_known else ""
+
+    @property
     def proofs(self) -> list[str]:
         """What experiments showed: of the cause, and of what they refuted, with its name."""
         own = [] if self.cause is None or not self.cause.proved else [self.cause.proved]

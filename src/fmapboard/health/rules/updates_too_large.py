@@ -13,11 +13,12 @@ from fmapboard.health.rule import Rule
 from fmapboard.health.updates import Decay, harmful_decay, large_updates
 
 _TOO_LARGE = (
-    "Steps of this size may undo what the weights have learned: the learning rate, or its product "
-    "with the weight decay, may be too large",
+    "the learning rate looks too high",
+    "Steps of this size may undo what the weights have learned",
     "Lower the learning rate or the weight decay, or warm the rate up",
 )
 _TOO_LARGE_OR_NEAR_0 = (
+    "the first steps replace the weights",
     "The first steps replace the initial weights, and the loss falls: the weights start near 0, as "
     "those of adapters do, or the learning rate is too large",
     "Lower the learning rate, or warm it up; do nothing if the weights start near 0",
@@ -68,9 +69,10 @@ class UpdatesTooLargeCheck(Rule):
         if large is None:
             return
         may_start_near_0 = large.are_first and evidence.falls()
-        meaning, advice = _TOO_LARGE_OR_NEAR_0 if may_start_near_0 else _TOO_LARGE
+        start, meaning, advice = _TOO_LARGE_OR_NEAR_0 if may_start_near_0 else _TOO_LARGE
+        text = f"{start}: {large.text}"
         yield Finding(
-            message=large.text if decay is None else f"{large.text}; {decay.text}",
+            message=text if decay is None else f"{text}; {decay.text}",
             since_step=large.since,
             parameter=large.parameter,
             value=large.value,

@@ -30,6 +30,8 @@ from fmapboard.plugin.stored_record import attempted
 from fmapboard.plugin.unjudged import record_of
 from fmapboard.runs.provider import Provider
 
+RunState = Literal[State, "no training"]
+"""Of a run of `visualize`, in which nothing was found, it is no question whether it learns."""
 _CERTAIN, _SUSPECTED = 2, 1
 """Severity of what belongs to a fault, and to a suspicion."""
 _BYTES = 3000
@@ -76,9 +78,12 @@ class Verdict:
     """How the run is, in one line, and why.
 
     Attributes:
-        state: ``fault``, ``suspicion``, ``does not learn``, ``not known`` or ``learns``.
+        state: ``fault``, ``suspicion``, ``does not learn``, ``not known``, ``learns`` or
+            ``no training``.
         text: the cause, and what an experiment has shown of it or, if there is none, whether it
             learns; names are between backticks.
+        progress: what the loss and the accuracy do, where ``text`` names a cause instead; "" if
+            nothing is known of them.
         rest: the other lines of ``fmapboard why`` without names of checks and functions, but for
             that to look at the tab.
         name: name of the model; "" for none.
@@ -88,8 +93,9 @@ class Verdict:
         since: step since which it lasts; None if nothing was found.
     """
 
-    state: State
+    state: RunState
     text: str
+    progress: str
     rest: list[Remark]
     name: str = ""
     label: str = ""
@@ -142,7 +148,7 @@ class RunLine:
     """How a run is, in one line; see `Verdict`."""
 
     run: str
-    state: State
+    state: RunState
     text: str
 
 
@@ -169,7 +175,7 @@ def verdicts(provider: Provider, run: Sequence[str]) -> Verdicts:
         if not models or len(known) < len(models):
             continue
         judged = _judge(name, known)
-        lines.append(RunLine(name, judged.state, _text(judged)))
+        lines.append(RunLine(name, _state(judged), _text(judged)))
     return Verdicts(lines)
 
 
@@ -260,15 +266,21 @@ def _text(judged: Judged) -> str:
     return f"{judged.line}; {judged.cause.proved}"
 
 
+def _state(judged: Judged) -> RunState:
+    is_still = judged.state == "not known" and judged.seen.is_of_images
+    return "no training" if is_still else judged.state
+
+
 def _verdict(judged: Judged, lines: Sequence[Line]) -> Verdict:
     in_words = replace(judged, has_names=False)
     rest = [remark for remark in in_words.rest if remark.text != LOOK]
-    verdict = Verdict(judged.state, _text(judged), rest)
+    verdict = Verdict(_state(judged), _text(judged), "", rest)
     if judged.cause is None:
         return verdict
     first = lines[0]  # that of the root cause
     return replace(
         verdict,
+        progress=judged.progress,
         name=first.name,
         label=first.label,
         key=first.key,

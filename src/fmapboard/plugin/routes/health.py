@@ -15,7 +15,6 @@ from fmapboard.formats.overview import COLUMNS, Flags
 from fmapboard.formats.tab_records import Floats, FormatError
 from fmapboard.health import thresholds
 from fmapboard.health.finding import whole_percent
-from fmapboard.health.rules import BUILT_IN
 from fmapboard.health.states import (
     IS_LARGE,
     MOSTLY_CONSTANT,
@@ -42,8 +41,6 @@ _TAIL = 0.02
 """Share of the values at each end that the scale leaves out, so that one outlier cannot rule it."""
 _SAMPLE = 20_000
 """Cells that the scale is computed from, roughly."""
-_CHECKS = {"dead": "dead", "large": "large_activations", "nonfinite": "nonfinite"}
-"""Kind of state -> kind of the check of it."""
 _DECADES = 1.0
 """Smallest extent of the scale, so that small differences do not look like large ones."""
 
@@ -170,7 +167,6 @@ class Health(Binary):
         since: kind of state -> row -> first logged step of the state that lasts.
         step_words: step -> what it is called, of images and checkpoints.
         first_nonfinite: where the first non-finite value was.
-        silent: name of the model -> kinds of state of which nothing is said, as the checks are off.
         states: words of each state, by code.
         severe: row -> the worst severe state of the layer in words, with the largest share of its
             channels that were dead.
@@ -192,7 +188,6 @@ class Health(Binary):
     since: Mapping[str, Mapping[int, int]]
     step_words: dict[int, str]
     first_nonfinite: FirstFault | None
-    silent: Mapping[str, tuple[str, ...]]
     states: tuple[StateWords, ...]
     severe: Mapping[int, str]
     zero_rows: list[int]
@@ -227,7 +222,6 @@ def health(provider: Provider, run: str) -> Health:
         since=table.since,
         step_words={step: table.step_text(step) for step in table.sources},
         first_nonfinite=_first_nonfinite(table, overview),
-        silent=_silent(overview),
         states=STATES,
         severe=_severe(codes, table.columns["dead"]),
         zero_rows=_zero_rows(table),
@@ -415,19 +409,6 @@ def _weights_only(key: str, step: int, record: Record | FormatError) -> WeightsO
 def _is_activation(table: HealthTable) -> Flags:
     layers = [row.facts for row in table.rows]
     return is_activation(layers, table.columns["dead"])
-
-
-def _silent(overview: RunOverview) -> dict[str, tuple[str, ...]]:
-    """See ``Health.silent``: constant channels are no check's, and silent only if all are off."""
-    found = {}
-    for model in overview.models:
-        off = set(overview.off(model.name))
-        kinds = [kind for kind, check in _CHECKS.items() if check in off]
-        if off.issuperset(check.kind for check in BUILT_IN):
-            kinds.append("constant")
-        if kinds:
-            found[model.name] = tuple(kinds)
-    return found
 
 
 def _severe(codes: Codes, dead: Floats) -> dict[int, str]:

@@ -19,13 +19,13 @@ def test_weights_that_keep_moving_by_a_large_share_of_their_norm() -> None:
     (found,) = UpdatesTooLargeCheck()(record(scalars=updates(ratios)))
     assert (found.since_step, found.value) == (20, 0.26)
     assert found.message == (
-        "step 20 moves a weight by 26 % (median over the weights), `conv0.weight` by 26 %; "
-        "3 logged steps are about as large"
+        "the learning rate looks too high: step 20 moves a weight by 26 % (median over the "
+        "weights), `conv0.weight` by 26 %; 3 logged steps are about as large"
     )
     assert found.meaning.startswith("Steps of this size may undo what")
     with_head = {**updates(ratios), "update_ratio/head.weight": ratios}
     (found,) = UpdatesTooLargeCheck()(record(scalars=with_head))
-    assert found.message.startswith("step 20 moves a weight by 26 % (median over the convolutions)")
+    assert ": step 20 moves a weight by 26 % (median over the convolutions)," in found.message
     settles = [0.21, 0.22, 0.2, *[1e-3] * 5]
     assert UpdatesTooLargeCheck()(record(scalars=updates(settles))) == []
     interrupted = [0.3, 0.3, 0.1] * 2 + [0.3, 0.3]
@@ -36,8 +36,9 @@ def test_ratios_of_weights_that_were_read_in_part_bear_a_sign() -> None:
     ratios = updates([0.3] * LAST)
     facts = replace(STEPPED, estimated_updates=("conv1.weight",))
     (found,) = UpdatesTooLargeCheck()(record(scalars=ratios, facts=[facts] * LAST))
-    assert found.message.startswith(
-        "step 0 moves a weight by ≈ 30 % (median over the weights), `conv0.weight` by 30 %;"
+    assert (
+        ": step 0 moves a weight by ≈ 30 % (median over the weights), `conv0.weight` by 30 %;"
+        in found.message
     )
     of_one = {"update_ratio/conv1.weight": [0.3] * LAST}
     for known in (facts, replace(STEPPED, left_out={"estimated_updates": 1})):
@@ -53,13 +54,16 @@ def test_first_steps_that_replace_the_weights_are_silent_if_the_run_settles() ->
 
 
 def test_weights_that_may_start_near_0_are_said_to_if_the_loss_falls() -> None:
-    for losses, first, rest in (
-        ([2.3, *[1.0] * (LAST - 1)], "The first steps replace the initial", "or warm it up; do"),
-        ([2.3] * LAST, "Steps of this size may undo", "or the weight decay"),
+    replaced = "the first steps replace the weights: step 0 moves "
+    high = "the learning rate looks too high: step 0 moves "
+    for losses, start, first, rest in (
+        ([2.3, *[1.0] * (LAST - 1)], replaced, "The first steps replace the", "or warm it up; do"),
+        ([2.3] * LAST, high, "Steps of this size may undo", "or the weight decay"),
     ):
         facts = [replace(STEPPED, outputs=(replace(OUTPUT, loss=loss),)) for loss in losses]
         given = record(scalars=updates([4.1, 0.3, 0.3, *[1e-3] * 5]), facts=facts)
         (found,) = UpdatesTooLargeCheck()(given)
+        assert found.message.startswith(start)
         assert found.meaning.startswith(first)
         assert found.advice.startswith("Lower the learning rate")
         assert rest in found.advice

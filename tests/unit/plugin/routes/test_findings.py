@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import math
+import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -152,6 +153,30 @@ def test_non_finite_values_that_the_check_tells_of_are_said_once(
     assert f"of layer {spelled} (Conv2d" in facts["first_nonfinite"]["text"]
 
 
+def test_what_the_loss_does_is_said_beside_a_cause_and_not_twice(tmp_path: Path) -> None:
+    log_still(tmp_path / "still", ["2.weight"], [])
+    log_still(tmp_path / "moving", [], [])
+    tab = open_tab(tmp_path)
+    found = {run: tab.ask("data/findings", run=run)["line"] for run in ("still", "moving")}
+    progress = found["still"]["progress"]
+    assert re.fullmatch(r"loss 2\.\d+ at step 0, 2\.\d+ at step 5; batch accuracy .*", progress)
+    assert progress in [each["text"] for each in found["still"]["rest"]]
+    assert found["moving"]["progress"] == ""  # the text says it
+    assert "2.32 at step 0" in found["moving"]["text"]
+
+
+def test_of_images_it_is_no_question_whether_they_learn(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    images = torch.rand(4, 3, 8, 8)
+    fmapboard.visualize(network(), images, log_dir=tmp_path / "well")
+    broken = network()
+    broken.get_parameter("2.weight").data[0, 0, 0, 0] = math.nan
+    fmapboard.visualize(broken, images, log_dir=tmp_path / "broken")
+    tab = open_tab(tmp_path)
+    states = [tab.ask("data/findings", run=run)["line"]["state"] for run in ("well", "broken")]
+    assert states == ["no training", "fault"]
+
+
 def test_the_line_of_a_run_names_the_weights_that_are_not_finite(tmp_path: Path) -> None:
     log_lost(tmp_path / "run")
     line = open_tab(tmp_path).ask("data/findings", run="run")["line"]
@@ -197,7 +222,7 @@ def test_the_line_of_a_run_is_its_cause_or_that_there_is_none(
     rest = line.pop("rest")
     assert first["key"] is None
     assert line == {
-        "state": "fault", "text": "a fault", "name": "", "label": "",
+        "state": "fault", "progress": "", "text": "a fault", "name": "", "label": "",
         "shown_at": first["shown_at"], "since": 1,
     }  # fmt: skip
     besides = [remark["text"] for remark in rest if remark["label"] == "found besides"]

@@ -217,34 +217,6 @@ export function faultsOfLayer(of, key) {
   return found;
 }
 
-/** Layers that are named in one line. */
-const MOST_NAMES = 3;
-
-/**
- * The layers in the worst state at the newest step, if it is severe and the headline is about
- * something else: that names the cause, which may lie elsewhere. States whose checks are off count
- * as none.
- * @param {Health} of @param {readonly string[]} kinds of the run's findings; the headline is about
- *   the first, and says of any that values are not finite
- */
-export function worstNow({ cells, steps, ...of }, kinds) {
-  const layers = /** @type {readonly HealthLayer[]} */ (of.layers);
-  const newest = cells.codes.subarray((steps.length - 1) * layers.length);
-  const codes = newest.map((code, i) => {
-    const silent = of.silent[layers[i].name] ?? [];
-    return silent.includes(KINDS[code] ?? "") ? CODE.FINE : code;
-  });
-  const worst = codes.reduce((most, code) => Math.max(most, code), 0);
-  const told = worst === CODE.NONFINITE ? kinds : kinds.slice(0, 1);
-  const found = layers.filter(({ behind }, i) => codes[i] === worst && behind === undefined);
-  if (worst < SEVERE || told.includes(KINDS[worst] ?? "") || !found.length) return "";
-  const names = found.slice(0, MOST_NAMES).map((layer) => `\`${callName(layer)}\``);
-  const more = found.length > MOST_NAMES ? ` and ${found.length - MOST_NAMES} more` : "";
-  const word = inWordsOf(of.states[worst].word);
-  const start = word[0].toUpperCase() + word.slice(1);
-  return `${start} at the last step: ${names.join(", ")}${more}`;
-}
-
 // Describes a cell of the map of layers × steps in words.
 
 /**

@@ -185,6 +185,7 @@ export type RunVerdict = Pick<Line, "name" | "label" | "key" | "shown_at"> & {
   run: string;
   state: RunState;
   text: string;
+  progress: string;
   rest: Remark[];
   since: number | null;
 };

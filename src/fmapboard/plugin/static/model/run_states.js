@@ -20,6 +20,7 @@ export const RUN_STATES = Object.freeze({
   },
   unreadable: { sign: "∅", word: "Unreadable", term: "unreadable", many: "unreadable" },
   "not known": { sign: "?", word: "Not known", term: "not_known", many: "not known" },
+  "no training": { sign: "i", word: "No training", term: "no_training", many: "of images" },
   difference: { sign: "≠", word: "Difference", term: "difference_run", many: "compared by diff" },
   learns: { sign: "✓", word: "Learns", term: "learns", many: "learning" },
 });
@@ -27,7 +28,13 @@ export const RUN_STATES = Object.freeze({
 const ORDER = /** @type {RunState[]} */ (Object.keys(RUN_STATES));
 
 /** States in which nothing was found. @type {ReadonlySet<RunState>} */
-export const NOTHING_FOUND = new Set(["does not learn", "not known", "difference", "learns"]);
+export const NOTHING_FOUND = new Set([
+  "does not learn",
+  "not known",
+  "no training",
+  "difference",
+  "learns",
+]);
 
 /** True for the run that `diff` writes besides those of the two models. @param {string} run */
 export function isOfDifferences(run) {
@@ -39,7 +46,10 @@ export function isOfDifferences(run) {
  * @param {string} error
  */
 export function noteVerdict(verdicts, run, line, error) {
-  const nowhere = { name: "", label: "", key: null, shown_at: null, since: null, rest: [] };
+  const nowhere = {
+    ...{ name: "", label: "", key: null, shown_at: null, since: null },
+    ...{ progress: "", rest: [] },
+  };
   if (line) {
     const verdict = { ...nowhere, ...line, run };
     const isDifference = isOfDifferences(run) && NOTHING_FOUND.has(verdict.state);
@@ -79,6 +89,7 @@ export function summary(runs) {
  */
 export const SHARED = new Map([
   ["not known", "Nothing found, but not known whether they learn:"],
+  ["no training", "Nothing found in images:"],
   ["learns", "Nothing found in"],
   ["difference", "Compared by diff:"],
 ]);

@@ -40,6 +40,7 @@ export const GLOSSARY = Object.freeze({
   suspicion: "Something is unusual, not certainly wrong: a number that healthy runs seldom have.",
   does_not_learn: "Nothing was found in the run, but its loss has not fallen.",
   not_known: "Nothing was found in the run, and no loss is known that says whether it learns.",
+  no_training: "The run holds maps of images, not of a training; nothing was found.",
   learns: "Nothing was found in the run, and its loss has fallen.",
   difference_run: "The run holds the difference of two models instead of a training.",
   unreadable: "The findings of the run cannot be read.",
@@ -74,6 +75,7 @@ export const GLOSSARY = Object.freeze({
 const NAMES = Object.freeze({
   does_not_learn: "does not learn",
   not_known: "not known",
+  no_training: "no training",
   difference_run: "difference",
   unchanged: "no change",
   nonfinite: "non-finite",

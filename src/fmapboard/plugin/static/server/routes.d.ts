@@ -65,8 +65,6 @@ export interface HealthAnswer {
   step_words: Record<string, string>;
   /** where the first non-finite value was. */
   first_nonfinite: FirstFault | null;
-  /** name of the model -> kinds of state of which nothing is said, as the checks are off. */
-  silent: Record<string, string[]>;
   /** words of each state, by code. */
   states: StateWords[];
   /** row -> the worst severe state of the layer in words, with the largest share of its channels that were dead. */
@@ -412,10 +410,12 @@ export interface Line {
 
 /** How the run is, in one line, and why. */
 export interface Verdict {
-  /** `fault`, `suspicion`, `does not learn`, `not known` or `learns`. */
-  state: "fault" | "suspicion" | "does not learn" | "not known" | "learns";
+  /** `fault`, `suspicion`, `does not learn`, `not known`, `learns` or `no training`. */
+  state: "fault" | "suspicion" | "does not learn" | "not known" | "learns" | "no training";
   /** the cause, and what an experiment has shown of it or, if there is none, whether it learns; names are between backticks. */
   text: string;
+  /** what the loss and the accuracy do, where `text` names a cause instead; "" if nothing is known of them. */
+  progress: string;
   /** the other lines of `fmapboard why` without names of checks and functions, but for that to look at the tab. */
   rest: Remark[];
   /** name of the model; "" for none. */
@@ -441,7 +441,7 @@ export interface ModelDifference {
 /** How a run is, in one line; see `Verdict`. */
 export interface RunLine {
   run: string;
-  state: "fault" | "suspicion" | "does not learn" | "not known" | "learns";
+  state: "fault" | "suspicion" | "does not learn" | "not known" | "learns" | "no training";
   text: string;
 }
 

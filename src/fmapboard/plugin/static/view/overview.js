@@ -2,7 +2,7 @@
 /** The overview page: how the runs are, and below it the contact sheet or the map of states. */
 
 import { opening, scope, unreadText } from "../model/front.js";
-import { CODE, tableOf, worstNow } from "../model/health_states.js";
+import { CODE, tableOf } from "../model/health_states.js";
 import { NOTHING_FOUND, RUN_STATES, SHARED, apart, rowsOf, summary } from "../model/run_states.js";
 import { MAIN } from "../model/scene.js";
 import { explanation } from "../model/terms.js";
@@ -232,10 +232,7 @@ export function Verdicts({ app, model, front }) {
   const first = difference?.layer;
   const text = difference?.text ?? shown?.text ?? "Looking through the run…";
   const word = shown && difference === null ? wordOfRun(shown.state, model) : "";
-  const own = front.lines.filter((each) => each.run === front.run);
-  const kinds = own.map(({ finding }) => finding.kind);
-  const isTraining = kindOf(stepWords) !== "image";
-  const worst = front.health && isTraining ? worstNow(front.health, kinds) : "";
+  const progress = shown?.progress ?? "";
   const awaited = awaitedText(model, front);
   const rest = shown?.rest ?? [];
   const labels = new Set(rest.map(({ label }) => label));
@@ -267,7 +264,7 @@ export function Verdicts({ app, model, front }) {
         }
       </h1>
       <div class="more">
-        ${worst && html`<span class="worst">${sentence(worst)}</span>`}
+        ${progress && html`<span>${sentence(progress)}</span>`}
         ${
           evidence
             ? html`<details class="why">
@@ -317,16 +314,15 @@ function Differences({ rows, compared }) {
 
 /** True if a run of this state needs no attention beside a difference. @param {RunState} state */
 function isQuiet(state) {
-  return state === "not known" || state === "learns" || state === "difference";
+  return state !== "does not learn" && NOTHING_FOUND.has(state);
 }
 
 /**
  * The word before the verdict; "" where there is no training that could learn.
  * @param {RunState} state @param {Model} model
  */
-function wordOfRun(state, { unread, stepWords }) {
-  const isOfImages = kindOf(stepWords) === "image";
-  const word = isOfImages && state === "not known" ? "" : RUN_STATES[state].word;
+function wordOfRun(state, { unread }) {
+  const word = state === "no training" ? "" : RUN_STATES[state].word;
   // Later steps do not take back what was found.
   const isSoFar = unread !== null && NOTHING_FOUND.has(state);
   const said = isSoFar ? `${word} so far`.trim() : word;
