@@ -127,7 +127,8 @@ def test_runs_that_learn_share_a_row_with_a_tick_and_no_other_run_stands_in_it(
         if answer["run"] in ("fault", "suspicion"):
             answer["findings"] = []
             answer["line"] = {
-                "state": "learns", "text": "the loss fell", "progress": "", "rest": [], "name": "", "label": "",
+                "state": "learns", "text": "the loss fell", "progress": "", "rest": [], "name": "",
+                "label": "",
             }  # fmt: skip
         route.fulfill(json=answer)
 

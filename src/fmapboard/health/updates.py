@@ -41,9 +41,8 @@ class LargeUpdates(NamedTuple):
         """That with the largest update."""
         return None if self.largest is None else self.largest.parameter
 
-    @property
-    def text(self) -> str:
-        """When and how large they are, in words."""
+    def text_with(self, decay: Decay | None) -> str:
+        """When and how large they are, and what weight decay has left, in words."""
         size = times(self.value, is_estimate=self.is_estimate)
         which = "convolutions" if self.are_of_kernels else "weights"
         text = f"step {self.since} moves a weight by {size} (median over the {which})"
@@ -53,7 +52,7 @@ class LargeUpdates(NamedTuple):
             text += f", `{most.parameter}` by {size}"
         if self.steps > 1:
             text += f"; {self.steps} logged steps are about as large"
-        return text
+        return text if decay is None else f"{text}; {decay.text}"
 
 
 def large_updates(

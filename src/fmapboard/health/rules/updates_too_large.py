@@ -70,9 +70,8 @@ class UpdatesTooLargeCheck(Rule):
             return
         may_start_near_0 = large.are_first and evidence.falls()
         start, meaning, advice = _TOO_LARGE_OR_NEAR_0 if may_start_near_0 else _TOO_LARGE
-        text = f"{start}: {large.text}"
         yield Finding(
-            message=text if decay is None else f"{text}; {decay.text}",
+            message=f"{start}: {large.text_with(decay)}",
             since_step=large.since,
             parameter=large.parameter,
             value=large.value,
@@ -88,8 +87,7 @@ def _shrunk(decay: Decay) -> Finding:
         since_step=decay.since,
         value=decay.left,
         healthy="more than half",
-        meaning="The weight decay shrinks the weights faster than the loss makes them grow, and "
-        "nothing is learned",
+        meaning="The weight decay shrinks the weights faster than the loss makes them grow",
         advice="Lower the weight decay; with Adam, use AdamW, whose steps shrink weights less",
         cure="",
     )
