@@ -85,6 +85,7 @@ function health(codes, columns = {}, layers = [CONV, RELU]) {
     step_words: {},
     first_nonfinite: null,
     zero_rows: [],
+    is_of_probe: false,
     states: STATES,
     severe: {},
     errors: {},

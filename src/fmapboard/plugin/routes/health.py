@@ -172,6 +172,7 @@ class Health(Binary):
             channels that were dead.
         zero_rows: rows of the layers that have no value but 0 at any kept step: in a run of
             differences, those of layers that do not differ.
+        is_of_probe: the drawn maps are those of fixed images in a pass of their own, in eval mode.
         errors: step -> why its record cannot be read.
         arrays: float [steps, layers], NaN where a number is not known; empty if there are more than
             `MAX_NUMBERS` cells.
@@ -191,6 +192,7 @@ class Health(Binary):
     states: tuple[StateWords, ...]
     severe: Mapping[int, str]
     zero_rows: list[int]
+    is_of_probe: bool
     errors: Mapping[int, str]
     arrays: dict[str, Floats]
     codes: Codes
@@ -225,6 +227,7 @@ def health(provider: Provider, run: str) -> Health:
         states=STATES,
         severe=_severe(codes, table.columns["dead"]),
         zero_rows=_zero_rows(table),
+        is_of_probe=bool(np.isfinite(table.columns["change"]).any()),  # of a probe's maps only
         errors=table.errors,
         arrays={name: table.columns[name] for name in sent},
         codes=codes,

@@ -17,6 +17,10 @@ export const GLOSSARY = Object.freeze({
   sample:
     "The image whose maps are drawn, counted from 0 in the batch, or among the fixed images that " +
     "all steps have.",
+  eval_mode:
+    "Fixed images have a pass of their own, without Dropout, in which BatchNorm uses its running " +
+    "averages. Early in training these are near 0 and 1, and the maps may be much larger or " +
+    "smaller than those of the batch.",
   scale:
     "The values that get the first and the last colour: those of each channel, or of the whole " +
     "layer.",
@@ -73,6 +77,7 @@ export const GLOSSARY = Object.freeze({
  * @type {Readonly<Record<string, string>>}
  */
 const NAMES = Object.freeze({
+  eval_mode: "eval mode",
   does_not_learn: "does not learn",
   not_known: "not known",
   no_training: "no training",

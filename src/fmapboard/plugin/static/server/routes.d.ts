@@ -71,6 +71,8 @@ export interface HealthAnswer {
   severe: Record<string, string>;
   /** rows of the layers that have no value but 0 at any kept step: in a run of differences, those of layers that do not differ. */
   zero_rows: number[];
+  /** the drawn maps are those of fixed images in a pass of their own, in eval mode. */
+  is_of_probe: boolean;
   /** step -> why its record cannot be read. */
   errors: Record<string, string>;
   /** float [steps, layers], NaN where a number is not known; empty if there are more than `MAX_NUMBERS` cells. */

@@ -3,6 +3,7 @@
 
 import { middle } from "../model/compare.js";
 import { KINDS, SEVERE, cellLines, numbersOf } from "../model/health_states.js";
+import { explanation } from "../model/terms.js";
 import * as words from "../model/words.js";
 import { prepare, theme } from "../picture/canvas.js";
 import { SHEET_GAP as GAP, pageLayout, sheetLayout } from "../picture/layouts.js";
@@ -200,7 +201,12 @@ export function ContactSheet({ app, front, palette, scale, children }) {
       ...${{ app, holder, grid, under, boxOf, lines, channelOf }}>
       <div class="sheet-head" ref=${head}>
         <div class="sheet-corner">
-          ${input && isSame && html`<${Corner} ...${{ input, left, ratio }} />`}
+          ${
+            input &&
+            isSame &&
+            html`<${Corner} isOfProbe=${sheet?.health.is_of_probe ?? false}
+              ...${{ input, left, ratio }} />`
+          }
         </div>
         <div class="sheet-steps">${sheet && stepNames(sheet, pitch)}</div>
       </div>
@@ -258,9 +264,9 @@ const unitOf = (sheet) => words.kindOf(sheet?.health.step_words);
 
 /**
  * The input that all steps have.
- * @param {{input: SheetInput, left: number, ratio: number}} props
+ * @param {{input: SheetInput, left: number, ratio: number, isOfProbe: boolean}} props
  */
-function Corner({ input, left, ratio }) {
+function Corner({ input, left, ratio, isOfProbe }) {
   const paint = (/** @type {HTMLCanvasElement} */ canvas) => {
     const size = { width: input.width / ratio, height: input.height / ratio };
     const look = theme();
@@ -269,9 +275,12 @@ function Corner({ input, left, ratio }) {
     paintTiles(context, { ...size, top: 0, ratio }, look, [tile]);
   };
   const always = left < NARROW ? "same input" : "input, the same at every step";
+  const inEval = html`<span ...${explanation("eval_mode")}>; maps in eval mode</span>`;
   return html`
     <${Painted} aria-hidden="true" paint=${paint} of=${[input, ratio, themeName()]} />
-    <span class="sheet-input-text">${input.same === null ? "input" : always}</span>
+    <span class="sheet-input-text">
+      ${input.same === null ? "input" : always}${isOfProbe && inEval}
+    </span>
   `;
 }
 
