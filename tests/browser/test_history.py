@@ -19,7 +19,7 @@ def runs(serve_shared: Callable[[Path], str], overview_runs: Path) -> str:
 def person(request: pytest.FixtureRequest, runs: str, visit: Callable[..., Person]) -> Person:
     """A user at the overview of ``ill``, in TensorBoard's frame or on the tab's own page."""
     is_inside = request.param == "in TensorBoard"
-    there = visit(runs, inside=is_inside, anew=True, view=None, run="ill", chosen="ill")
+    there = visit(runs, inside=is_inside, anew=True, view=None, run="ill")
     there.settle()
     return there
 

@@ -1,4 +1,4 @@
-"""The overview of several runs in a real browser: whose findings it lists, what it opens first."""
+"""The overview of several runs in a real browser: which one it opens, and the way to others."""
 
 from __future__ import annotations
 
@@ -24,35 +24,45 @@ def runs(serve_shared: Callable[[Path], str], overview_runs: Path) -> str:
     return serve_shared(overview_runs)
 
 
-def test_the_overview_opens_on_the_worst_of_a_few_runs_and_names_each_finding_s_run(
+def test_the_overview_opens_on_the_worst_run_and_lists_its_findings_only(
     runs: str, visit: Callable[..., Person]
 ) -> None:
-    person = visit(runs, view=None, findings="open")
+    person = visit(runs, view=None)
+    person.see(".verdict .sentence:has-text('block.0')").wait_for()
     person.settle()
-    assert person.see(".run-chooser > button").text_content() == "Runs"
-    lines = person.see(".findings > li").all_inner_texts()
-    assert lines[0].startswith("Fault\nill · ")
-    assert any(line.startswith("healthy · nothing found in 2 layers") for line in lines)
-    assert f"since step {NAN_FROM}" in person.see(".verdict .sentence").inner_text()
     assert "p.feature_maps.run=ill" in person.page.url
-    assert person.see(".findings + button + [role=status]").text_content().endswith(" in 3 runs")
+    assert f"since step {NAN_FROM}" in person.see(".verdict .sentence").inner_text()
     assert sorted(person.listed_runs()) == sorted(
         ["healthy · ? not known", "ill · ✕ fault", f"{STORED} · ✕ fault"]
     )
-    of_other = person.see(f".finding:has(.of-run:has-text('{STORED}'))").first
-    of_other.click()
-    person.wait("document.documentElement.dataset.view === 'maps'")
+    rows = person.see(".run-rows .of-run")
+    assert rows.all_inner_texts() == [STORED, "healthy"]
+    button = person.see(".toolbar button:has-text('Findings')")
+    said = button.inner_text()
+    button.click()
+    person.see(".finding").first.wait_for()
+    assert said == f"Findings: {person.see('.finding').count()}"
+    assert rows.count() == 0  # the list of findings has their place
+    person.press("v")
+    person.press("v")
+    button.click()
+    person.see(f".run-rows button[data-run={STORED}]").click()
+    person.wait(f"document.querySelector('.verdict .of-run').textContent === '{STORED}:'")
     assert f"p.feature_maps.run={STORED}" in person.page.url
-    assert "ill · ✕ fault" in person.listed_runs()
+    assert rows.count() == 0  # a run was chosen
 
 
 def test_a_run_that_the_address_names_is_shown_whatever_is_wrong_with_others(
     runs: str, visit: Callable[..., Person]
 ) -> None:
-    person = visit(runs, view=None, run="healthy", findings="open")
-    person.settle()
-    assert person.see(".findings > li").first.inner_text().startswith("Fault\nill · ")
+    person = visit(runs, view=None, run="healthy", chosen="ill", findings="open")  # an old address
+    person.see(".run-summary span:has-text('2 further runs: 2 faulty')").wait_for()
     assert person.see(".verdict .sentence").inner_text().startswith("nothing found in 2 layers")
+    assert not person.see(".toolbar button:has-text('Findings')").count()
+    assert not person.see(".run-rows li").count()
+    person.see(".run-summary button:text-is('Show all')").click()
+    person.see(".run-rows li").nth(1).wait_for()
+    assert "chosen" not in person.page.url
 
 
 def test_what_is_prefetched_while_an_address_is_followed_is_of_one_run(
@@ -76,30 +86,8 @@ def test_what_is_prefetched_while_an_address_is_followed_is_of_one_run(
     assert "run=ill&key=fmapboard%2Fblock.0" in next_one.value.url
 
 
-def test_findings_of_several_runs_are_ranked_and_name_their_run(
-    runs: str, visit: Callable[..., Person]
-) -> None:
-    person = visit(runs, view=None, run="healthy", chosen="healthy", findings="open")
-    person.settle()
-    person.press("/")
-    person.page.keyboard.type("il")
-    boxes = person.see(".run-list label")
-    assert boxes.all_inner_texts() == ["ill"]
-    boxes.first.click()
-    person.see(".finding .of-run:has-text('ill')").first.wait_for()
-    person.settle()
-    person.reopen()
-    person.settle()
-    lines = person.see(".findings > li").all_inner_texts()
-    assert lines[0].startswith("Fault\nill · ")
-    assert lines[-1].startswith("healthy · nothing found in 2 layers")
-    person.see(".finding").first.click()
-    person.drawn(NAN_FROM, "block.0")
-    assert "p.feature_maps.run=ill" in person.page.url
-
-
 def test_a_wide_window_is_used_to_its_right_edge(runs: str, visit: Callable[..., Person]) -> None:
-    healthy = visit(runs, width=2560, view=None, run="healthy", chosen="healthy", front="states")
+    healthy = visit(runs, width=2560, view=None, run="healthy", front="states")
     healthy.settle()
     cells = json.loads(healthy.see(".health-map").get_attribute("data-plot") or "{}")
     assert cells["width"] > 1500  # eight steps

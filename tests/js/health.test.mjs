@@ -12,7 +12,6 @@ import {
   mapLayout,
 } from "../../src/fmapboard/plugin/static/picture/health_map.js";
 import { cellLines } from "../../src/fmapboard/plugin/static/model/health_states.js";
-import { choosing, chosenRuns, ranked } from "../../src/fmapboard/plugin/static/model/front.js";
 import { scope, targetOf } from "../../src/fmapboard/plugin/static/model/front.js";
 import {
   CODE,
@@ -24,7 +23,6 @@ import {
 import { corner, hit } from "../../src/fmapboard/plugin/static/picture/layouts.js";
 import { LAYER, STATES } from "./fixtures.mjs";
 
-/** @typedef {import("../../src/fmapboard/plugin/static/server/routes.js").Line} Finding */
 /** @typedef {import("../../src/fmapboard/plugin/static/server/server.js").Health} Health */
 /**
  * @typedef {import("../../src/fmapboard/plugin/static/server/server.js").HealthLayer} HealthLayer
@@ -92,26 +90,6 @@ function health(codes, columns = {}, layers = [CONV, RELU]) {
     arrays,
     cells: { codes: Uint8Array.from(codes.flat()), levels },
     scale: { lo: 1, hi: 100 },
-  };
-}
-
-/** @param {Partial<Finding>} of @returns {Finding} */
-function finding(of) {
-  return {
-    kind: "dead",
-    class: "warning",
-    severity: 1,
-    name: "",
-    label: "conv",
-    index: null,
-    key: null,
-    shown_at: null,
-    since: 0,
-    value: "NaN",
-    message: "",
-    explanation: "",
-    follows: "",
-    ...of,
   };
 }
 
@@ -271,47 +249,12 @@ test("a cell says since when its state has lasted, if it has lasted to the newes
   assert.ok(said.includes("the weights are those of step 0"));
 });
 
-test("findings of several runs are ranked by severity, those of a run in its own order", () => {
-  const lines = ranked([
-    {
-      run: "a",
-      findings: [finding({ severity: 2, label: "a0" }), finding({ severity: 1, label: "a1" })],
-    },
-    {
-      run: "b",
-      findings: [finding({ severity: 3, label: "b0" }), finding({ severity: 2, label: "b1" })],
-    },
-  ]);
-  assert.deepEqual(
-    lines.map((line) => line.finding.label),
-    ["b0", "a0", "b1", "a1"],
-  );
+test("how other runs are is asked for again every minute at most", () => {
+  const source = new HealthSource(new Cache(() => {}));
+  assert.equal(source.round(1, 0), 1);
+  assert.equal(source.round(2, 59000), 1);
+  assert.equal(source.round(3, 61000), 3);
 });
-
-test("chosen runs are those that exist, otherwise the newest and the current one", () => {
-  const runs = ["a", "b", "c"].map((run, i) => ({ run, layers: 1, started: i }));
-  assert.deepEqual(chosenRuns({ run: "b", chosen: ["c", "a", "gone"] }, runs), ["a", "c"]);
-  assert.deepEqual(chosenRuns({ run: "b", chosen: ["b"] }, runs), ["b"]);
-  assert.deepEqual(chosenRuns({ run: "b", chosen: [] }, runs), ["a", "b", "c"]);
-  const many = Array.from({ length: 20 }, (_, i) => ({ run: `r${i}`, layers: 1, started: i }));
-  const newest = ["r13", "r14", "r15", "r16", "r17", "r18", "r19"];
-  assert.deepEqual(chosenRuns({ run: "r2", chosen: [] }, many), ["r2", ...newest]);
-});
-
-test(
-  "no more than 100 runs are chosen, and a run not shown is asked again every minute at " + "most",
-  () => {
-    const names = Array.from({ length: 300 }, (_, i) => `run${i}`);
-    const { chosen } = choosing({ run: "run0" }, names);
-    const runs = names.map((run) => ({ run, started: 0 }));
-    assert.equal(chosenRuns({ run: "run0", chosen }, runs).length, 100);
-    assert.equal(chosenRuns({ run: "run0", chosen: names }, runs).length, 100);
-    const source = new HealthSource(new Cache(() => {}));
-    const first = source.round(1, 0);
-    assert.equal(source.round(2, 59000), first);
-    assert.notEqual(source.round(2, 61000), first);
-  },
-);
 
 test("a layer without pictures leads to the nearest drawn one, and says so", () => {
   const layers = [{ ...LAYER, steps: [0, 10, 30] }];

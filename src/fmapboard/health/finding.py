@@ -64,7 +64,7 @@ class Finding(StoredFinding):
     @property
     def text(self) -> str:
         """The finding in sentences: message, healthy values, meaning, proof, advice, picture."""
-        parts = [self.sentence, *self._explained(self.follows)]
+        parts = [self.sentence, *self._explained()]
         if self.picture:
             parts.append(f"Picture: `{self.picture}`")
         if self.link:
@@ -74,14 +74,10 @@ class Finding(StoredFinding):
     @property
     def explanation(self) -> str:
         """Cause, meaning, proof and advice as sentences; "" if it has none."""
-        return self.explained(self.follows)
+        return " ".join(f"{part}." for part in self._explained())
 
-    def explained(self, cause: str) -> str:
-        """As `explanation`, with the finding that it follows from called ``cause``."""
-        return " ".join(f"{part}." for part in self._explained(cause))
-
-    def _explained(self, cause: str) -> list[str]:
-        follows = f"May follow from {cause}" if self.follows else ""
+    def _explained(self) -> list[str]:
+        follows = f"May follow from {self.follows}" if self.follows else ""
         proved = self.proved[:1].upper() + self.proved[1:]
         parts = (follows, self.meaning, proved, self.advice)
         return [part.rstrip(".") for part in parts if part]

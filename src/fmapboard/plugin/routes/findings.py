@@ -54,7 +54,7 @@ class Line:
         since: first logged step with it.
         value: the number that it is about; NaN for none.
         message: the finding in one sentence.
-        explanation: what it may mean, and what to do.
+        explanation: what it may mean, and what to do, without what it may follow from.
         follows: kind of the finding above from which it may follow; "" for none.
     """
 
@@ -317,6 +317,6 @@ def _line(finding: Finding, table: HealthTable, severity: int) -> Line:
         since=first if finding.since_step is None else finding.since_step,
         value=math.nan if finding.value is None else finding.value,
         message=finding.sentence,
-        explanation=finding.explained("the finding above"),
+        explanation=replace(finding, follows="").explanation,
         follows=finding.follows,
     )

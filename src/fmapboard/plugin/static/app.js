@@ -100,6 +100,7 @@ export class App {
   update(patch, how = "auto") {
     const before = this.state;
     this.state = { ...before, ...patch };
+    if (this.state.run !== before.run) this.overview.opened = "";
     if (this.visits.note(before, this.state, how)) host.writeAddress(states.toEntries(before));
     this.stepOnly = Object.keys(patch).length === 1 && "step" in patch;
     if ("step" in patch) {

@@ -23,6 +23,7 @@ from fmapboard.checks import Finding, RunRecord
 from fmapboard.cli.commands.check import why_runs
 from fmapboard.formats import tags
 from fmapboard.health.run import LiveChecks
+from fmapboard.health.table import HealthTable
 from fmapboard.plugin import overview_series
 from fmapboard.plugin.routes import findings
 
@@ -100,6 +101,13 @@ def test_a_check_of_ones_own_appears_with_the_parameters_layer(tmp_path: Path) -
     assert (warning["label"], warning["key"], warning["shown_at"]) == ("", None, "gen.fmapboard/2")
     assert (note["message"], note["since"]) == ("`gen`: a note (healthy: none)", 0)
     assert (note["name"], note["shown_at"]) == ("gen", None)
+
+
+def test_what_a_finding_may_follow_from_is_a_field_and_not_repeated_in_its_explanation() -> None:
+    finding = Finding(kind="mine", class_="note", message="m", follows="dead", meaning="It means")
+    table = HealthTable("run", (0,), 1, (), {}, {}, (0.0,))
+    line = findings._line(finding, table, 1)
+    assert (line.follows, line.explanation) == ("dead", "It means.")
 
 
 def log_still(run: Path, lost: list[str], frozen: list[str]) -> None:

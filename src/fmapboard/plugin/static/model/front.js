@@ -1,5 +1,5 @@
 // @ts-check
-/** Runs whose findings the overview lists, and the order of the findings of several runs. */
+/** What the overview shows of a run: its states, its findings and the pictures that show them. */
 
 import { mainSide } from "./compare.js";
 import { isOfDifferences, noteVerdict } from "./run_states.js";
@@ -13,73 +13,7 @@ import { keptFrom } from "../server/steps.js";
 /** @import {FindingsAnswer, Line, ModelDifference, RunEntry} from "../server/routes.js" */
 /** @import {Layer, Maps} from "../server/server.js" */
 /** @import {Source} from "../server/source.js" */
-/** @import {FindingLine, MapsScene, Question, RunVerdict, Scene, State} from "./model.js" */
-
-/** Runs whose findings are listed at once, at most. */
-export const MOST_RUNS = 100;
-/**
- * Runs whose findings are listed without being chosen, at most: the current one, those that are
- * known to have findings, the worst first, and then the newest.
- */
-export const FEW_RUNS = 8;
-/** @type {readonly string[]} */
-const WITH_FINDINGS = ["fault", "suspicion"];
-/** @type {ReadonlyMap<string, RunVerdict>} */
-const NO_VERDICTS = new Map();
-
-/**
- * The chosen runs that exist, in the order of the list of runs; if there is none, `FEW_RUNS` runs.
- * @param {Pick<State, "run"|"chosen">} state
- * @param {readonly Pick<RunEntry, "run"|"started">[]} runs
- */
-export function chosenRuns({ run, chosen }, runs, verdicts = NO_VERDICTS) {
-  const found = runs.map((each) => each.run).filter((each) => chosen.includes(each));
-  if (found.length) return found.slice(0, MOST_RUNS);
-  const rank = (/** @type {string} */ name) => {
-    const at = WITH_FINDINGS.indexOf(verdicts.get(name)?.state ?? "learns");
-    return at < 0 ? WITH_FINDINGS.length : at;
-  };
-  const others = runs
-    .filter((each) => each.run !== run)
-    .sort((a, b) => rank(a.run) - rank(b.run) || (b.started ?? 0) - (a.started ?? 0));
-  const few = new Set([run, ...others.slice(0, FEW_RUNS - 1).map((each) => each.run)]);
-  return runs.map((each) => each.run).filter((each) => few.has(each));
-}
-
-/**
- * The change of the state that chooses these runs.
- * @param {Pick<State, "run">} state @param {readonly string[]} runs
- */
-export function choosing({ run }, runs) {
-  const now = !runs.length || runs.includes(run) ? run : runs[0];
-  return { run: now, chosen: runs.length ? runs.slice(0, MOST_RUNS) : [run] };
-}
-
-/**
- * The change of the state that makes a run the current one.
- * @param {Pick<State, "run"|"chosen">} state @param {string} run
- */
-export function opening(state, run) {
-  const { chosen } = state;
-  if (!chosen.length || chosen.includes(run)) return { run, chosen };
-  const isAlone = chosen.length === 1 && chosen[0] === state.run;
-  return { run, chosen: isAlone ? [run] : [...chosen, run] };
-}
-
-/**
- * The most severe lines first, those of a run in its order.
- * @param {{run: string, findings: readonly Line[]}[]} answers
- */
-export function ranked(answers) {
-  const lines = answers.flatMap(({ run, findings }) => {
-    let least = Infinity; // no line comes before a less severe one of its own run
-    return findings.map((finding) => ({
-      line: { run, finding },
-      severity: (least = Math.min(least, finding.severity)),
-    }));
-  });
-  return lines.sort((a, b) => b.severity - a.severity).map(({ line }) => line);
-}
+/** @import {MapsScene, Question, RunVerdict, Scene, State} from "./model.js" */
 
 // The pictures that show a finding: of which layer and step they are, and which channels.
 
@@ -88,10 +22,11 @@ export const TILES = 6;
 /** Number of tiles where no channel is known to be affected. */
 const OTHERS = 4;
 
-/** @param {Source} source @param {FindingLine} line @param {State} state */
-export function evidenceOf(source, { run, finding }, state) {
+/** @param {Source} source @param {Line} finding @param {State} state */
+export function evidenceOf(source, finding, state) {
+  const { run } = state;
   const none = {
-    ...{ run, step: finding.since, loading: false },
+    ...{ step: finding.since, loading: false },
     layer: /** @type {Layer|null} */ (null), // whose pictures they are
     scene: /** @type {MapsScene|null} */ (null),
     channels: /** @type {number[]} */ ([]),
@@ -184,9 +119,9 @@ function described(finding, layer, step, word, channels, hit, all) {
   return `${of} ${when}${sample} · ${which}${more}${missing}`;
 }
 
-// What the overview page shows: the map of one run, and the findings of all chosen runs.
+// What the overview page shows: the map and the findings of a run, and how the other runs are.
 
-/** Lines shown before all are asked for, so that the map stays in sight. */
+/** Findings shown before all are asked for, so that the map stays in sight. */
 export const LINES = 6;
 
 /**
@@ -198,41 +133,32 @@ export const LINES = 6;
  */
 export function front(source, { source: asked, sheet, all, isOpen, verdicts }, state, runs) {
   const { table, own } = answersOf(source, asked, state.run);
-  const chosen = chosenRuns(state, runs, verdicts);
   const ready = Boolean((table.value ?? table.error) && (own.value ?? own.error));
-  const answers = chosen.map((run) => {
-    // The run that is looked at does not wait for the others.
-    const other = () => asked.findings(run, asked.versionOfOther(run, source.epoch));
-    const found = run === state.run ? own : ready ? other() : null;
-    return { run, answer: found?.value ?? null, error: found?.error?.message ?? "" };
-  });
-  const known = answers.flatMap(({ run, answer }) =>
-    answer ? [{ run, findings: answer.findings }] : [],
-  );
-  const lines = ranked(known);
-  for (const { run, answer, error } of answers) {
-    noteVerdict(verdicts, run, answer?.line ?? null, error);
-  }
-  const listed = state.chosen.length ? chosen : runs.map((each) => each.run);
-  const said = listed.flatMap((run) => verdicts.get(run) ?? []);
+  const {
+    findings = [],
+    line = null,
+    unread = null,
+    steps = 0,
+    difference = null,
+  } = own.value ?? {};
+  noteVerdict(verdicts, state.run, line, own.error?.message ?? "");
+  const said = runs.flatMap(({ run }) => verdicts.get(run) ?? []);
   return {
     run: state.run,
     health: (ready && table.value) || null, // the findings above it move it: painted once
     problem: table.error?.message ?? "",
-    chosen,
-    answers,
-    lines,
-    shown: lines
-      .slice(0, !isOpen ? 0 : all ? lines.length : LINES)
-      .map((line) => ({ ...line, ...evidenceOf(source, line, state) })),
+    findings,
+    shown: findings
+      .slice(0, !isOpen ? 0 : all ? findings.length : LINES)
+      .map((finding) => ({ finding, ...evidenceOf(source, finding, state) })),
     ready, // the map and the findings of its run are there
-    complete: answers.every(({ answer, error }) => answer || error),
-    unread: answers.some(({ answer }) => answer && answer.unread !== null),
+    unread,
+    read: steps, // how many have been read
     verdicts: said,
     difference: isOfDifferences(state.run)
-      ? differenceOf(source, asked, state.run, own.value?.difference ?? null)
+      ? differenceOf(source, asked, state.run, difference)
       : null,
-    awaited: listed.length - said.length, // runs that are still to be looked through
+    awaited: runs.length - said.length, // runs that are still to be looked through
     sheet,
   };
 }

@@ -124,8 +124,6 @@ export type FilmColumn = {
 /** A film, and what can be requested for it. */
 export type Strip = ReturnType<FilmSource["strip"]>;
 
-export type FindingLine = { run: string; finding: Line };
-
 export type Front = ReturnType<typeof import("./front.js").front>;
 
 /** Where to go, and what must be said there. */

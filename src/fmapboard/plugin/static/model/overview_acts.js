@@ -1,16 +1,18 @@
 // @ts-check
 /** Actions of the overview page: going to a layer and step, and back. */
 
-import { choosing, front, targetOf } from "./front.js";
-import { noteVerdict } from "./run_states.js";
+import { front, targetOf } from "./front.js";
+import { apart, noteVerdict, worstFirst } from "./run_states.js";
 import { HealthSource, SheetSource } from "../server/health.js";
 
 /** @import {App} from "../app.js" */
 /** @import {RunEntry} from "../server/routes.js" */
-/** @import {Act, RunVerdict, Target} from "./model.js" */
+/** @import {Act, RunState, RunVerdict, Target} from "./model.js" */
 
 /** Runs whose stored verdicts are asked for at once. */
 const AT_ONCE = 100;
+/** States of which the worst is what the user must look at. @type {ReadonlySet<RunState>} */
+const OPENED_FIRST = new Set(["fault", "suspicion", "does not learn"]);
 
 export class Overview {
   /** @param {App} app */
@@ -28,6 +30,10 @@ export class Overview {
     this.isUp = false;
     /** The address names no run, and the user has done nothing yet. */
     this.isFree = false;
+    /** The run that was opened by itself; "" once the user has chosen one. */
+    this.opened = "";
+    /** Answers whose verdicts have been taken over. @type {WeakSet<object>} */
+    this.taken = new WeakSet();
   }
 
   /** Lets the first look at all runs decide which one is shown, until the user does something. */
@@ -43,11 +49,15 @@ export class Overview {
   look(runs) {
     const { app } = this;
     const shown = front(app.source, this, app.state, runs);
-    const stuck = shown.answers.find(({ answer }) => answer?.line.state === "does not learn");
-    const worst = shown.lines[0] ?? stuck;
-    if (!this.isFree || !shown.complete || shown.unread || !worst) return shown;
+    if (!this.isFree) return shown;
+    this.opened = app.state.run;
+    const names = runs.map(({ run }) => run);
+    if (!this.isKnown(names) || !shown.ready || shown.unread !== null) return shown;
+    const [worst] = worstFirst(apart(shown.verdicts, names));
+    if (!worst || (shown.awaited && worst.state !== "fault")) return shown;
     this.isFree = false;
-    if (worst.run !== app.state.run) {
+    if (OPENED_FIRST.has(worst.state) && worst.run !== app.state.run) {
+      this.opened = worst.run;
       app.state = { ...app.state, run: worst.run, layer: "" };
       app.redraw();
     }
@@ -55,14 +65,14 @@ export class Overview {
   }
 
   /**
-   * Learns how the runs are that are neither shown nor chosen: what is stored of them all, then one
-   * after the other those that have to be looked through.
+   * Learns how the other runs are: what is stored of them all, then one after the other those that
+   * have to be looked through.
    */
   further() {
     const { front: shown, runs = [] } = this.app.model ?? {};
-    if (!shown?.ready || !this.isUp || this.app.state.chosen.length) return;
+    if (!shown?.ready || !this.isUp) return;
     const names = runs.map(({ run }) => run);
-    if (!this.isKnown(names) || !shown.complete) return;
+    if (!this.isKnown(names)) return;
     for (const run of names) {
       if (this.verdicts.has(run)) continue;
       const { value, error } = this.source.findings(run, "", true);
@@ -78,16 +88,14 @@ export class Overview {
    * @param {readonly string[]} runs
    */
   isKnown(runs) {
-    for (let i = 0; i < runs.length && !this.app.report; i += AT_ONCE) {
-      const some = runs.slice(i, i + AT_ONCE);
-      if (some.every((run) => this.verdicts.has(run))) continue;
-      const { value, error } = this.source.verdicts(some);
+    const { app, source } = this;
+    for (let i = 0; i < runs.length && runs.length > 1 && !app.report; i += AT_ONCE) {
+      const { value, error } = source.verdicts(runs.slice(i, i + AT_ONCE), app.source.epoch);
       if (!value && !error) return false;
-      for (const line of value?.verdicts ?? []) {
-        if (this.verdicts.has(line.run)) continue;
-        noteVerdict(this.verdicts, line.run, line, "");
-        this.app.redraw();
-      }
+      if (!value || this.taken.has(value)) continue;
+      this.taken.add(value);
+      for (const line of value.verdicts) noteVerdict(this.verdicts, line.run, line, "");
+      app.redraw();
     }
     return true;
   }
@@ -117,12 +125,6 @@ export class Overview {
     const { run, layer, step } = to;
     this.app.update({ view: "maps", run, layer, step, channel, role: "feature_maps" });
     return true;
-  }
-
-  /** @param {readonly string[]} runs */
-  choose(runs) {
-    this.all = false;
-    this.app.update(choosing(this.app.state, runs));
   }
 
   /** @param {boolean} all */
@@ -168,7 +170,6 @@ export const OVERVIEW_ACTS = Object.freeze({
     if (app.page.help.isOpen()) app.page.help.close();
     else target.blur();
   },
-  "/": (app) => app.page.overview.search(),
   v: (app) => app.overview.toggle(),
   "?": (app) => app.page.help.toggle(),
 });

@@ -86,8 +86,7 @@ export class Renewal {
    */
   unreadEvery(now) {
     const { model } = this.app;
-    const steps = model?.front?.answers.map(({ answer }) => answer?.steps) ?? [];
-    const read = JSON.stringify([model?.state.run, model?.steps.length, steps]);
+    const read = JSON.stringify([model?.state.run, model?.steps.length, model?.front?.read]);
     if (read !== this.read) [this.read, this.readAt] = [read, now];
     return now - this.readAt < FIRST_MS ? UNREAD_EVERY_MS : LIVE_EVERY_MS;
   }
@@ -102,7 +101,7 @@ export class Renewal {
     const since = now - this.reloadedAt;
     const isIdle = model?.listed && !source.cache.left();
     const empty = isIdle && !model.layers.length;
-    const unread = isIdle && (model.unread !== null || model.front?.unread);
+    const unread = isIdle && (model.unread ?? model.front?.unread ?? null) !== null;
     const liveEvery = model?.keepsAll ? CLOSE_EVERY_MS : LIVE_EVERY_MS;
     const pauses = [this.live ? liveEvery : Infinity, empty ? EMPTY_EVERY_MS : Infinity];
     if (unread) pauses.push(this.unreadEvery(now));

@@ -183,7 +183,6 @@ export function movedPoint(point, height, width, down, right) {
 export const START = {
   view: /** @type {View} */ ("overview"),
   run: "",
-  chosen: /** @type {readonly string[]} */ (Object.freeze([])), // runs whose findings are listed
   front: /** @type {FrontKind} */ ("auto"), // what the overview shows of the layers over the steps
   sheet_scale: /** @type {SheetScale} */ ("picture"), // each picture's own, or one per layer
   findings: /** @type {Findings} */ ("auto"), // the list of findings
@@ -260,14 +259,9 @@ const NUMBERS = {
 const CHANNELS = /^\d{1,6}(,\d{1,6})*$/;
 const POINT = /^(0(?:\.\d+)?|1),(0(?:\.\d+)?|1)$/;
 /**
- * Fields that are neither texts, numbers nor truth values: one run per line, `3,17`, a column,
- * `0.43,0.61`.
+ * Fields that are neither texts, numbers nor truth values: `3,17`, a column, `0.43,0.61`.
  */
 const FORMS = {
-  chosen: {
-    read: (/** @type {string} */ text) => text.split("\n").filter(Boolean),
-    write: (/** @type {State} */ { chosen }) => chosen.join("\n"),
-  },
   channels: {
     read(/** @type {string} */ text) {
       return CHANNELS.test(text) ? [...new Set(text.split(",").map(Number))] : undefined;

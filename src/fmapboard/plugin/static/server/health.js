@@ -5,7 +5,7 @@ import { binary, json as inJson, withFeeders } from "./api.js";
 import { arrays, number, octets } from "./decode.js";
 
 /** @import {Cache} from "./cache.js" */
-/** @import {FindingsAnswer, SheetRow} from "./routes.js" */
+/** @import {SheetRow} from "./routes.js" */
 /** @import {Asked, Health, NamedArrays, Overview, SheetInput, StepOfRun} from "./server.js" */
 
 /** @param {string} run @param {AbortSignal} signal @returns {Promise<Health>} */
@@ -116,7 +116,7 @@ export class HealthSource {
     this.cache = cache;
     /** @type {Map<string, {version: string, epoch: number, again: string}>} */
     this.asked = new Map();
-    this.rounds = { epoch: 0, at: -Infinity, name: "" };
+    this.rounds = { epoch: 0, at: -Infinity };
   }
 
   /** @param {string} run @param {string} version of the list of its steps, "" if not yet known */
@@ -139,23 +139,16 @@ export class HealthSource {
     });
   }
 
-  /** How runs are, as far as it is stored; nobody waits for it. @param {readonly string[]} run */
-  verdicts(run) {
+  /**
+   * How runs are, as far as it is stored; nobody waits for it. It is asked for again with a reload,
+   * but rarely. @param {readonly string[]} run @param {number} epoch of the reload
+   */
+  verdicts(run, epoch) {
     return this.cache.get(
       `verdicts/${JSON.stringify(run)}`,
       (signal) => inJson("verdicts", { run }, signal),
-      { bytes: () => 300 * run.length, prefetch: true },
+      { epoch: this.round(epoch), bytes: () => 300 * run.length, prefetch: true },
     );
-  }
-
-  /**
-   * Changes with each reload while TensorBoard is reading a run, otherwise rarely.
-   * @param {string} run @param {number} epoch
-   */
-  versionOfOther(run, epoch) {
-    const held = this.cache.peek(`findings/${run}`);
-    const last = /** @type {FindingsAnswer|undefined} */ (held?.value);
-    return last && last.unread !== null ? `reading ${epoch}` : this.round(epoch);
   }
 
   /**
@@ -171,14 +164,14 @@ export class HealthSource {
   }
 
   /**
-   * A version that changes with the reloads, but rarely.
-   * @param {number} epoch of the reload @param {number} now ms
+   * The epoch of a reload, or of one within the minute before it.
+   * @param {number} epoch @param {number} now ms
    */
   round(epoch, now = performance.now()) {
     if (epoch !== this.rounds.epoch && now - this.rounds.at > ROUND_MS) {
-      this.rounds = { epoch, at: now, name: `reload ${epoch}` };
+      this.rounds = { epoch, at: now };
     }
-    return this.rounds.name;
+    return this.rounds.epoch;
   }
 
   /** Grows when a run has new steps. @param {string} run @param {string} version */

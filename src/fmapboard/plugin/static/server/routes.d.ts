@@ -404,7 +404,7 @@ export interface Line {
   value: JsonFloat;
   /** the finding in one sentence. */
   message: string;
-  /** what it may mean, and what to do. */
+  /** what it may mean, and what to do, without what it may follow from. */
   explanation: string;
   /** kind of the finding above from which it may follow; "" for none. */
   follows: string;

@@ -2,7 +2,6 @@
 /** The one row of controls: page, run, step, what is shown and how, and actions on the view. */
 
 import { ROLE_NAMES, partners } from "../model/compare.js";
-import { opening } from "../model/front.js";
 import { faultsOf, faultsOfLayer } from "../model/health_states.js";
 import { address } from "../model/host.js";
 import { selected } from "../model/palette_choice.js";
@@ -28,7 +27,7 @@ import {
   useFolding,
 } from "./controls.js";
 import { hasPictures, showsPictures } from "./overview.js";
-import { RunChooser, RunPicker } from "./runs.js";
+import { RunPicker } from "./runs.js";
 import { saveAttribution, savePicture } from "./save.js";
 
 /** @import {App} from "../app.js" */
@@ -45,7 +44,7 @@ const PAGES = [
 /** @param {ModelProps} props */
 function Run({ app, model: { runs, state } }) {
   if (!runs.length) return null;
-  const choose = (/** @type {string} */ run) => app.update(opening(app.state, run));
+  const choose = (/** @type {string} */ run) => app.update({ run });
   const stateOf = (/** @type {string} */ run) => {
     const verdict = app.overview.verdicts.get(run);
     if (!verdict) return "";
@@ -261,25 +260,23 @@ const FRONTS = [
 ];
 
 /** What the overview shows. @param {ModelProps & {front: Front}} props */
-function OverviewTools({ app, model, front }) {
-  const { state, runs } = model;
-  const count = front.lines.length;
-  // Of several runs, the list below says how many are faulty; a number here would be another one.
-  const number = front.chosen.length > 1 ? "" : `: ${count}`;
-  const isOpen = app.overview.isOpen && (count > 0 || state.findings === "open");
+function OverviewTools({ app, model: { state }, front }) {
+  const { isOpen } = app.overview;
+  const { length: count } = front.findings;
   return html`
-    <button type="button" title="List what was found, with pictures"
-      aria-expanded=${String(isOpen)}
-      onClick=${() => app.update({ findings: isOpen ? "closed" : "open" })}>
-      <span>Findings${number}</span><${Icon} name="open" />
-    </button>
-    <${RunChooser} runs=${runs} chosen=${front.chosen} isChosen=${state.chosen.length > 0}
-      choose=${(/** @type {string[]} */ of) => app.overview.choose(of)} />
     ${
       hasPictures(front) &&
       html`<${Segments} label="Layers over steps as" options=${FRONTS}
         value=${showsPictures(front, state) ? "pictures" : "states"}
         choose=${app.set("front")} />`
+    }
+    ${
+      count > 0 &&
+      html`<button type="button" title="List what was found, with pictures"
+        aria-expanded=${String(isOpen)}
+        onClick=${() => app.update({ findings: isOpen ? "closed" : "open" })}>
+        <span>Findings: ${count}</span><${Icon} name="open" />
+      </button>`
     }
   `;
 }

@@ -1,7 +1,7 @@
 // @ts-check
 /** The overview page: how the runs are, and below it the contact sheet or the map of states. */
 
-import { opening, scope, unreadText } from "../model/front.js";
+import { scope, unreadText } from "../model/front.js";
 import { CODE, tableOf } from "../model/health_states.js";
 import { NOTHING_FOUND, RUN_STATES, SHARED, apart, rowsOf, summary } from "../model/run_states.js";
 import { MAIN } from "../model/scene.js";
@@ -31,7 +31,7 @@ import { ContactSheet, frameOfCode, isShown } from "./sheet.js";
 /** @import {Health} from "../server/server.js" */
 /** @import {DifferenceTable} from "../server/routes.js" */
 /** @import {Child} from "../vendor/preact_htm.js" */
-/** @import {FrontProps, RunAnswer} from "./view.js" */
+/** @import {FrontProps} from "./view.js" */
 
 /** Smallest height of the map; a smaller window scrolls, CSS px. */
 const LEAST = 240;
@@ -39,15 +39,11 @@ const MARGIN = 12;
 
 /** What is above the contact sheet or the map. @param {FrontProps & {isSheet: boolean}} props */
 function Above({ app, model, front, isSheet }) {
-  const { health, lines, problem } = front;
-  const isOpen = app.overview.isOpen && (lines.length > 0 || model.state.findings === "open");
+  const { health, problem } = front;
   const facts = health ? factsText(health, isSheet) : "";
   return html`
     <${Verdicts} ...${{ app, model, front }} />
-    <div class="overview-findings" hidden=${!isOpen}>
-      ${isOpen && html`<${Findings} ...${{ app, model, front }} />`}
-      <p class="label" hidden=${!health || isSheet || !unmentioned(front)}>${NOTE}</p>
-    </div>
+    ${front.shown.length > 0 && html`<${Findings} ...${{ app, model, front }} />`}
     <p class="problem" role="alert" hidden=${!problem}>${problem}</p>
     <div class="overview-head" hidden=${!facts && isSheet}>
       <span class="about" hidden=${!facts}>${facts}</span>
@@ -67,11 +63,6 @@ function factsText(health, isSheet) {
 export function Overview({ app, model }) {
   const { front, state } = model;
   const isSheet = front !== null && showsPictures(front, state);
-  const search = () =>
-    /** @type {HTMLElement|null} */ (
-      document.querySelector(".run-chooser > [aria-expanded=false]")
-    )?.click();
-  app.page.overview = { search };
   if (!isSheet) app.overview.isUp = true;
   return html`
     <main class="overview" aria-label="Overview" hidden=${!front} onScroll=${() => app.redraw()}>
@@ -137,8 +128,8 @@ const BOX = { left: 3, top: 3, width: 16, height: 10 };
  * What frames, empty cells and red steps mean.
  * @param {{front: Front, health: Health}} props
  */
-function Frames({ front: { difference, lines, run }, health }) {
-  const begins = lines.some((each) => each.run === run && each.finding.since);
+function Frames({ front: { difference, findings }, health }) {
+  const begins = findings.some(({ since }) => since);
   const present = Object.values(CODE).filter((code) => tableOf(health).present.has(code));
   const kinds = new Map(present.map((code) => [frameOfCode(code), code]));
   return html`
@@ -169,10 +160,6 @@ function Frames({ front: { difference, lines, run }, health }) {
   `;
 }
 
-const NOTE =
-  "Coloured cells that no line names are states that many healthy networks have, or of single " +
-  "steps.";
-
 /** Steps whose numbers are missing because their records cannot be read. @param {Health} health */
 function lost({ errors = {} }) {
   const steps = Object.keys(errors);
@@ -181,13 +168,6 @@ function lost({ errors = {} }) {
     `${steps.length === 1 ? "step" : "steps"} ${steps.join(", ")} cannot be read: ` +
     `${errors[steps[0]]}`
   );
-}
-
-/** True if the map shows a fault although nothing was found. @param {Front} front */
-function unmentioned({ health, answers, run }) {
-  const own = answers.find((each) => each.run === run)?.answer;
-  if (!health || !own || own.findings.length) return false;
-  return tableOf(health).worst.some((code) => code >= CODE.CONSTANT);
 }
 
 // How the runs are: a line on the shown one, a row per further run, and the list of findings.
@@ -344,8 +324,9 @@ function Others({ app, others }) {
   const rows = rowsOf(others);
   const isAlone = others.length === 1;
   const isWhole = app.overview.isWhole;
-  // A low window has its pictures on the first screen, too; the open list of findings says more.
-  const hasSpace = window.innerHeight > LOW && !app.overview.isOpen;
+  // Beside a run that the user has chosen, in a low window, and above findings, a line is enough.
+  const isOpened = app.overview.opened !== "";
+  const hasSpace = isOpened && window.innerHeight > LOW && !app.overview.isOpen;
   const most = isAlone || hasSpace ? FEW_ROWS : 0;
   const shown = isWhole ? rows : rows.slice(0, most);
   const few = (/** @type {RunVerdict[]} */ row) => (isWhole ? row : row.slice(0, FEW_NAMES));
@@ -354,7 +335,7 @@ function Others({ app, others }) {
   /** @param {string} run @param {Child} content */
   const press = (run, content, title = "") => html`
     <button type="button" key=${run} data-run=${run} title=${title || null}
-      onClick=${() => app.update({ ...opening(app.state, run), layer: "" })}>
+      onClick=${() => app.update({ run, layer: "" })}>
       ${content}
     </button>
   `;
@@ -423,96 +404,47 @@ function Tile({ of, press, ...tile }) {
  * What is wrong, one line per finding, each with pictures that show it.
  * @param {FrontProps} props
  */
-export function Findings({ app, model, front }) {
-  const { runs, state } = model;
-  const names = runs.map(({ run }) => run);
-  const isSeveral = front.chosen.length > 1;
-  const compared = apart(front.verdicts, names).filter(({ state: of }) => of === "difference");
-  const noTrainings = new Set(compared.map(({ run }) => run));
-  const trainings = front.answers.filter(({ run }) => !noTrainings.has(run));
-  const rest = front.lines.length - front.shown.length;
-  const isAll = state.chosen.length > 0 || front.chosen.length === runs.length;
-  const named = (/** @type {string} */ run) => isSeveral && html`<${Name} run=${run} end=" · " />`;
+function Findings({ app, model, front }) {
+  const { run, colours } = model.state;
+  const rest = front.findings.length - front.shown.length;
   return html`
-    <div>
+    <div class="overview-findings">
       <ol class="findings">
-        ${front.shown.map((line) => {
-          const { finding, layer, scene, channels, text, step, run } = line;
+        ${front.shown.map(({ finding, layer, scene, channels, text, step, loading }, i) => {
           const go = (/** @type {number|null} */ channel) =>
             void app.overview.go({ ...finding, run, step: finding.since }, channel);
           const of = `layer ${layer ? callName(layer) : ""} at step ${stepText(step)}`;
-          const { explanation: why } = finding;
+          const { explanation: why, follows } = finding;
           const kind = finding.class === "warning" ? "fault" : "suspicion";
+          const isFirst = follows && !front.shown[i - 1]?.finding.follows;
           return html`
-            <li class=${finding.follows ? "line follows" : "line"}>
+            ${isFirst && html`<li class="line followed">May follow from it:</li>`}
+            <li class=${follows ? "line follows" : "line"}>
               <button type="button" class="finding" disabled=${!layer} onClick=${() => go(null)}>
                 <span class="finding-class" data-state=${kind} ...${explanation(kind)}>
                   ${RUN_STATES[kind].word}
                 </span>
-                <span class="sentence">${named(run)}${sentence(finding.message)}</span>
+                <span class="sentence">${sentence(finding.message)}</span>
                 ${why && html`<span class="explanation">${sentence(why)}</span>`}
-                <span class="stems">${line.loading ? "loading its pictures…" : text}</span>
+                <span class="stems">${loading ? "loading its pictures…" : text}</span>
               </button>
-              <div class="tiles">
-                ${
-                  scene &&
-                  channels.map(
-                    (channel) => html`<${Tile} key=${channel} palette=${state.colours}
+              ${
+                scene &&
+                html`<div class="tiles">
+                  ${channels.map(
+                    (channel) => html`<${Tile} key=${channel} palette=${colours}
                       press=${() => go(channel)} ...${{ scene, channel, of }} />`,
-                  )
-                }
-              </div>
+                  )}
+                </div>`
+              }
             </li>
           `;
         })}
-        ${quiet(trainings, named)}
       </ol>
       <button type="button" class="more" hidden=${rest <= 0 && !app.overview.all}
         onClick=${() => app.overview.showLines(!app.overview.all)}>
         ${rest > 0 ? `Show ${rest} more` : "Show fewer"}
       </button>
-      <p class=${isAll ? "visually-hidden" : "label"} role="status">
-        ${counted(front.lines.length, "finding")} in ${counted(front.chosen.length, "run")}${
-          isAll ? "" : ` of ${runs.length}: choose others with Runs`
-        }
-      </p>
     </div>
-  `;
-}
-
-/**
- * What is said of runs without findings.
- * @param {Front["answers"]} answers @param {(run: string) => Child} named
- */
-function quiet(answers, named) {
-  const isEmpty = (/** @type {RunAnswer} */ { answer }) =>
-    answer && !answer.findings.length && answer.unread === null;
-  const isStuck = (/** @type {RunAnswer} */ { answer }) => answer?.line.state === "does not learn";
-  const stuckFirst = [...answers].sort((a, b) => Number(isStuck(b)) - Number(isStuck(a)));
-  const together = answers.filter((each) => isEmpty(each) && !isStuck(each));
-  const runs = together.map(({ run, answer }, i) => [
-    i ? "; " : "",
-    named(run),
-    answer && scope(answer),
-  ]);
-  const textOf = (/** @type {RunAnswer} */ of) => {
-    const { answer, error } = of;
-    if (error) return `findings cannot be read: ${error}`;
-    if (!answer || (together.length > 1 && isEmpty(of))) return "";
-    const sofar = answer.unread === null ? "" : " so far";
-    const nothing = answer.findings.length ? "" : `nothing found${sofar} in ${scope(answer)}`;
-    const stuck = `does not learn${sofar}: ${answer.line.text}`;
-    return [isStuck(of) ? stuck : nothing, unreadText(answer.unread)].filter(Boolean).join("; ");
-  };
-  const awaited = answers.filter(({ answer, error }) => !answer && !error).length;
-  const of = awaited < answers.length ? ` in ${counted(awaited, "further run")}` : "";
-  return html`
-    ${stuckFirst.map((each) => {
-      const text = textOf(each);
-      const name = each.error ? "quiet problem" : "quiet";
-      return text && html`<li class=${name}>${named(each.run)}${sentence(text)}</li>`;
-    })}
-    ${together.length > 1 && html`<li class="quiet">nothing found in ${runs}</li>`}
-    ${awaited > 0 && html`<li class="quiet">looking for findings${of}…</li>`}
   `;
 }

@@ -2,13 +2,12 @@
 /** A run's name, which is cut in the middle where it is too long, and lists of runs. */
 
 import { parted, search } from "../model/compare.js";
-import { MOST_RUNS } from "../model/front.js";
 import { runText } from "../model/words.js";
 import { within } from "../server/steps.js";
 import { html, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact_htm.js";
 import { Icon, typed, usePopover } from "./controls.js";
 
-/** @import {Chosen, Offer} from "./view.js" */
+/** @import {Offer} from "./view.js" */
 
 /** Length of the end of a name that is always shown. */
 const END = 22;
@@ -106,62 +105,6 @@ function Panel({ id, label, runs, chosen, stateOf, same, choose, leave }) {
           `,
         )}
       </ul>
-    </div>
-  `;
-}
-
-// Chooses the runs whose findings are listed: a search field and a check box per run.
-
-/** Check boxes in the list; the search finds the others. */
-const MOST_LISTED = 200;
-
-/** `isChosen`: by the user. @param {Chosen & {isChosen: boolean}} props */
-export function RunChooser({ runs, chosen, isChosen, choose }) {
-  const { isOpen, around, opener } = usePopover();
-  if (runs.length < 2) return null;
-  const most = chosen.length === MOST_RUNS ? ", the most" : "";
-  return html`
-    <span class="run-chooser" ...${around}>
-      <button type="button" title="Choose the runs whose findings are listed (/)" ...${opener}>
-        <span>${isChosen ? `Runs: ${chosen.length} of ${runs.length}${most}` : "Runs"}</span>
-        <${Icon} name="open" />
-      </button>
-      ${isOpen && html`<${RunBoxes} ...${{ runs, chosen, choose }} />`}
-    </span>
-  `;
-}
-
-/** @param {Chosen} props */
-function RunBoxes({ runs, chosen, choose }) {
-  const [words, setWords] = useState("");
-  const field = useRef(/** @type {HTMLElement|null} */ (null));
-  useLayoutEffect(() => field.current?.focus(), []);
-  const names = runs.map(({ run }) => run);
-  const found = search(names, words);
-  const set = (/** @type {readonly string[]} */ among, /** @type {boolean} */ isOn) =>
-    choose(names.filter((run) => (among.includes(run) ? isOn : chosen.includes(run))));
-  const more = found.length - MOST_LISTED;
-  return html`
-    <div class="run-panel">
-      <input type="search" placeholder="Search runs" aria-label="Search runs" spellcheck="false"
-        ref=${field} onInput=${typed(setWords)} />
-      <div class="row">
-        <button type="button" onClick=${() => set(found, true)}>All found</button>
-        <button type="button" onClick=${() => set(found, false)}>None of these</button>
-      </div>
-      <div class="run-list" role="group" aria-label="Runs">
-        ${found.slice(0, MOST_LISTED).map(
-          (run) => html`
-            <label key=${run}>
-              <input type="checkbox" checked=${chosen.includes(run)}
-                onChange=${(/** @type {{currentTarget: HTMLInputElement}} */ { currentTarget }) =>
-                  set([run], currentTarget.checked)} />
-              <span>${runText(run)}</span>
-            </label>
-          `,
-        )}
-      </div>
-      ${more > 0 && html`<p class="label">${more} more: search for them</p>`}
     </div>
   `;
 }

@@ -90,9 +90,7 @@ export function ContactSheet({ app, front, palette, scale, children }) {
     const sight = scroller.clientHeight;
     const [health, width] = [/** @type {Health} */ (front.health), element.clientWidth];
     const height = Math.round(ROOM * sight);
-    const onsets = front.lines
-      .filter(({ run }) => run === health.run)
-      .map(({ finding }) => keptFrom(health.steps, finding.since));
+    const onsets = front.findings.map(({ since }) => keptFrom(health.steps, since));
     const isFlat = flat.current === health.run && tall.current !== health.run;
     const size = { width, height, isFlat };
     const key = JSON.stringify([size, onsets]);

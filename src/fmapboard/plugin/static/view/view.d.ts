@@ -136,7 +136,6 @@ export type Acts = {
     enter: () => void;
     shownTile: () => number;
   };
-  overview: { search: () => void };
   cells?: { move: (rows: number, columns: number) => void; enter: () => void };
 };
 
@@ -151,12 +150,6 @@ export type Offer = {
   same?: string;
   stateOf?: (run: string) => string;
   choose: (run: string) => void;
-};
-
-export type Chosen = {
-  runs: readonly RunEntry[];
-  chosen: readonly string[];
-  choose: (runs: string[]) => void;
 };
 
 export type Bar = { palette: string; text: string };
@@ -183,9 +176,6 @@ export type Drawn = { sheet: Sheet; pages: Page[]; input: SheetInput | null };
 
 /** An event of a list. */
 export type OfSelect = { currentTarget: HTMLSelectElement };
-
-/** What is known of a run's findings. */
-export type RunAnswer = Front["answers"][number];
 
 /**
  * What `useScrolled` shows: `place` lays it out for a window, `paint` paints what is seen of it;
