@@ -78,9 +78,7 @@ def heats(step: LoggedStep) -> list[np.ndarray]:
     found = []
     for one in step.attributions:
         assert one.image is not None  # the probe's
-        picture = heat_over(dimmed(one.image, SIDE), one.heat)
-        assert picture.palette is not None  # of heat
-        found.append(picture.palette[picture.pixels])
+        found.append(heat_over(dimmed(one.image, SIDE), one.heat).pixels)
     return found
 
 

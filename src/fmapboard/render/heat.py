@@ -2,8 +2,7 @@
 
 Under heat, which is readable in grey and without colours, the input is dimmed to greys of low
 contrast; heat is drawn over it from dark orange to bright yellow. Lightness never falls where heat
-rises, so the hottest places are the brightest whatever colours the reader sees. One palette holds
-all combinations, so a pixel takes one byte.
+rises, so the hottest places are the brightest whatever colours the reader sees.
 """
 
 from __future__ import annotations
@@ -21,14 +20,8 @@ from fmapboard.records import Bytes8, Floats, HardImage, InputImage, Normalizati
 from fmapboard.render.grid import PADDING, SMALL_TILE, draw_input_image, grid
 from fmapboard.render.palettes import interpolated
 
-GREYS = 8
-"""Levels of grey."""
-
-HEATS = 16
-"""Levels of heat; level 0 is the input alone."""
-
-_NEGLIGIBLE = GREYS * HEATS
-"""Palette index of a tile without attribution."""
+_NEGLIGIBLE = 128
+"""Grey value of a picture without attribution."""
 
 _DARK = 24.0
 _LIGHT = 96.0
@@ -56,7 +49,7 @@ LEGEND = (
 
 
 def dimmed(image: InputImage, side: int) -> Floats:
-    """The input image below the heat: f64 [h, w], levels of grey 0 … GREYS - 1, not rounded.
+    """The input image below the heat: f64 [h, w], grey values of low contrast.
 
     Args:
         image: The input image.
@@ -71,29 +64,30 @@ def dimmed(image: InputImage, side: int) -> Floats:
     smaller_height = max(1, round(height * factor))
     smaller_width = max(1, round(width * factor))
     smaller = resized(grey, smaller_height, smaller_width)
-    return smaller / 255 * (GREYS - 1)
+    return _DARK + smaller / 255 * (_LIGHT - _DARK)
 
 
 def heat_over(below: Floats, heat: Floats | None) -> Picture:
-    """Draw a heat map over an input image, at the image's aspect.
+    """Draw a heat map over an input image, at the image's aspect, in RGB.
 
     Args:
         below: What ``dimmed`` returned for the image; several heat maps can share it.
         heat: [H, W], of any size and not all zero; negative values are drawn as 0. None draws an
             even grey.
     """
-    if heat is None:
-        even = np.full(below.shape, _NEGLIGIBLE, np.uint8)
-        return Picture(even, _table())
     height, width = below.shape
-    grey = np.rint(below)
-    positive = np.maximum(heat, 0)
-    hot = resized(positive, height, width)
-    level = np.rint(hot / hot.max() * (HEATS - 1))
-    opacity = level / (HEATS - 1) * _OPACITY
-    grey[opacity >= 1] = 0  # hidden: so a pixel compresses better
-    indices = level * GREYS + grey
-    return Picture(indices.astype(np.uint8), _table())
+    if heat is None:
+        return Picture(np.full((height, width, 3), _NEGLIGIBLE, np.uint8))
+    hot = resized(np.maximum(heat, 0), height, width)
+    return Picture(_blended(below, hot / hot.max()))
+
+
+def _blended(grey: Floats, heat: Floats) -> Bytes8:
+    """Heat 0 … 1 over grey values, both [h, w]: u8 [h, w, 3]."""
+    colours = interpolated(heat.ravel(), _STOPS, _COLOURS).reshape(*heat.shape, 3)
+    opacity = np.minimum(1, heat * _OPACITY)[..., None]  # [h, w, 1]
+    mixed: Floats = grey[..., None] * (1 - opacity) + colours * opacity  # [h, w, 3]
+    return mixed.round().astype(np.uint8)
 
 
 def resized(values: Floats, height: int, width: int) -> Floats:
@@ -101,18 +95,6 @@ def resized(values: Floats, height: int, width: int) -> Floats:
     picture = Image.fromarray(values.astype(np.float32))
     smaller = picture.resize((width, height), Image.Resampling.BILINEAR)
     return np.asarray(smaller, np.float64)
-
-
-def _table() -> Bytes8:
-    """u8 [256, 3]: index = heat level * GREYS + grey level."""
-    grey = np.linspace(_DARK, _LIGHT, GREYS).reshape(1, GREYS, 1)
-    heat = np.linspace(0, 1, HEATS)
-    colours = interpolated(heat, _STOPS, _COLOURS).reshape(HEATS, 1, 3)
-    opacity = np.minimum(1, heat * _OPACITY).reshape(HEATS, 1, 1)
-    mixed = grey * (1 - opacity) + colours * opacity  # [HEATS, GREYS, 3]
-    table = np.full((256, 3), 128, np.uint8)
-    table[:_NEGLIGIBLE] = mixed.reshape(-1, 3).round()
-    return table
 
 
 _PER_ROW = 4

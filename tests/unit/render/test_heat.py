@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fmapboard.records import InputImage
-from fmapboard.render.heat import GREYS, HEATS, dimmed, heat_over, resized
+from fmapboard.render.heat import dimmed, heat_over, resized
 
 LUMA = (0.299, 0.587, 0.114)
 
@@ -23,18 +23,15 @@ def image(height: int = 12, width: int = 16) -> InputImage:
 def test_the_picture_has_the_inputs_aspect_and_is_not_enlarged(
     size: tuple[int, int], side: int, expected: tuple[int, int]
 ) -> None:
-    assert (
-        heat_over(dimmed(image(*size), side), np.ones((3, 4), np.float32)).pixels.shape == expected
-    )
+    picture = heat_over(dimmed(image(*size), side), np.ones((3, 4), np.float32))
+    assert picture.pixels.shape == (*expected, 3)
 
 
 def test_the_hottest_place_is_the_brightest_in_grey_too() -> None:
     heat = np.zeros((3, 4), np.float32)
     heat[2, 0] = 5.0
     heat[0, 3] = -100.0
-    picture = heat_over(dimmed(image(), 16), heat)
-    assert picture.palette is not None
-    grey = picture.palette[picture.pixels] @ LUMA
+    grey = heat_over(dimmed(image(), 16), heat).pixels @ LUMA
     assert np.unravel_index(grey.argmax(), grey.shape) in {
         (9 + y, x) for y in (0, 1, 2) for x in (0, 1)
     }
@@ -42,18 +39,23 @@ def test_the_hottest_place_is_the_brightest_in_grey_too() -> None:
 
 
 def test_lightness_never_falls_where_heat_rises() -> None:
-    table = heat_over(dimmed(image(), 16), np.ones((3, 4), np.float32)).palette
-    assert table is not None
-    lightness = (table[: GREYS * HEATS] @ LUMA).reshape(HEATS, GREYS)
-    assert (np.diff(lightness, axis=0) > -1).all()
-    assert (np.diff(lightness[0]) > 0).all()  # the input
+    rising = np.linspace(0, 1, 256)[None]
+    for grey in (24.0, 60.0, 96.0):  # of the input: black, between and white
+        lightness = heat_over(np.full((1, 256), grey), rising).pixels[0] @ LUMA
+        assert (np.diff(lightness) > -1).all()
+
+
+def test_heat_that_rises_evenly_has_no_bands() -> None:
+    pixels = heat_over(np.full((1, 256), 24.0), np.linspace(0, 1, 256)[None]).pixels[0]
+    assert np.abs(np.diff(pixels.astype(int), axis=0)).max() <= 3
+    plain = dimmed(image(16, 16), 16)
+    assert len(np.unique(heat_over(plain, np.eye(16)).pixels[:, :, 2])) > 60  # the input's greys
 
 
 def test_without_heat_the_picture_is_one_even_grey() -> None:
     picture = heat_over(dimmed(image(), 16), None)
-    assert picture.palette is not None
-    assert picture.pixels.shape == (12, 16)
-    assert np.unique(picture.palette[picture.pixels].reshape(-1, 3), axis=0).tolist() == [[128] * 3]
+    assert picture.pixels.shape == (12, 16, 3)
+    assert np.unique(picture.pixels).tolist() == [128]
 
 
 def test_resizing_averages_where_it_shrinks_and_keeps_a_constant() -> None:
