@@ -60,7 +60,7 @@ def test_attribution_follows_the_slider_beside_the_first_step(
     person.drawn(3)
     assert person.see(KIND).get_attribute("aria-pressed") == "true"
     headings = person.see(f"{ROWS} h2").all_text_contents()
-    assert headings == ["1 · ReLU, maps of 16×12", "3.relu (call 2) · ReLU, maps of 8×6"]
+    assert headings == ["1 · ReLU, 16×12", "3.relu (call 2) · ReLU, 8×6"]
     now, first = captions(person)
     assert now.startswith("step 3")
     assert "gradient norm " in now

@@ -6,9 +6,11 @@ import test from "node:test";
 
 import {
   deadText,
+  dotsText,
   effectText,
   methodText,
   evenWidth,
+  scaleText,
   sideOf,
   subjectText,
 } from "../../src/fmapboard/plugin/static/view/attribution.js";
@@ -39,7 +41,7 @@ test("pictures that do not fit keep their least size and scroll", () => {
 });
 
 test("the input is as large as the pictures of the layers, which are in rows with it", () => {
-  assert.equal(sideOf(rows(4, false), 1256, 656, true), 268); // 4 and 1
+  assert.equal(sideOf(rows(4, false), 1256, 656, 1), 288); // 3 and 2
   assert.equal(sideOf(rows(4, false), 1256, 656), 296); // in one row
 });
 
@@ -53,6 +55,21 @@ test("it is said in words what bright places mean, and apart from them how they 
   assert.equal(effectText(shown), `${start}raises the score of class 2 (chelsea) here.`);
   assert.equal(effectText(of("loss")), `${start}lowers the loss here.`);
   assert.match(methodText(shown), /relu\(∂y\/∂A\)·A summed over channels/);
+});
+
+test("it is said that brightness does not compare layers, and what does", () => {
+  const of = (/** @type {"score"|"loss"} */ kind) =>
+    /** @type {import("../../src/fmapboard/plugin/static/model/model.js").Row[]} */ (
+      /** @type {unknown} */ ([{ series: { of: kind } }])
+    );
+  assert.match(scaleText(of("loss")), /own scale: .* how much the loss changes/);
+  assert.match(scaleText(of("score")), /how much the score changes with the layer's output\.$/);
+});
+
+test("regular dots are explained where some layers have smaller maps", () => {
+  const [large, small] = [rows(1, false, [32, 32]), rows(1, false, [16, 16])];
+  assert.match(dotsText([...large, ...small]), /^Regular dots: strided convolutions or pooling/);
+  assert.equal(dotsText([...large, ...large]), "");
 });
 
 test("layers that let no gradient through are named", () => {

@@ -86,8 +86,9 @@ def _blended(grey: Floats, heat: Floats) -> Bytes8:
     """Heat 0 … 1 over grey values, both [h, w]: u8 [h, w, 3]."""
     colours = interpolated(heat.ravel(), _STOPS, _COLOURS).reshape(*heat.shape, 3)
     opacity = np.minimum(1, heat * _OPACITY)[..., None]  # [h, w, 1]
-    mixed: Floats = grey[..., None] * (1 - opacity) + colours * opacity  # [h, w, 3]
-    return mixed.round().astype(np.uint8)
+    mixed = grey[..., None] * (1 - opacity) + colours * opacity  # [h, w, 3]
+    pixels: Bytes8 = mixed.round().astype(np.uint8)
+    return pixels
 
 
 def resized(values: Floats, height: int, width: int) -> Floats:

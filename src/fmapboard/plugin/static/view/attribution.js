@@ -12,15 +12,19 @@ import { Painted } from "./hooks.js";
 /** The grey of a picture without attribution (`fmapboard.render.heat`). */
 const NEGLIGIBLE = 128;
 
-/** What is differentiated: why it is bright, and the formula. */
+/** What is differentiated, what a larger activation does to it, and the formula. */
 const METHODS = Object.freeze({
-  loss: { effect: "lowers the loss", of: "this step's loss L, relu(−∂L/∂A)·A" },
+  loss: { what: "loss", does: "lowers", of: "this step's loss L, relu(−∂L/∂A)·A" },
   probe: {
-    effect: "lowers the loss",
+    what: "loss",
+    does: "lowers",
     of: "the loss L of the same images at each step in eval mode, relu(−∂L/∂A)·A",
   },
-  score: { effect: "raises the score", of: "a class score y in eval mode, relu(∂y/∂A)·A" },
+  score: { what: "score", does: "raises", of: "a class score y in eval mode, relu(∂y/∂A)·A" },
 });
+const DOTS =
+  "Regular dots: strided convolutions or pooling behind the layer read some places more often " +
+  "than others.";
 const CONTROL =
   "The first logged step is the control: what is bright there too has not been learned since. " +
   "Bright does not mean that the network needs this place.";
@@ -28,8 +32,22 @@ const OTHER_IMAGES = " Two steps usually saw different images.";
 
 /** What bright places mean. @param {Row[]} rows at least one */
 export function effectText([{ series, now }]) {
+  const { what, does } = METHODS[series.of];
   const whose = now.score ? ` of ${now.score.name}` : "";
-  return `Bright: a larger activation of the layer ${METHODS[series.of].effect}${whose} here.`;
+  return `Bright: a larger activation of the layer ${does} the ${what}${whose} here.`;
+}
+
+/** What compares between layers. @param {Row[]} rows at least one */
+export function scaleText([{ series }]) {
+  return (
+    "Each map is on its own scale: brightness does not compare layers. Gradient norm: how much " +
+    `the ${METHODS[series.of].what} changes with the layer's output.`
+  );
+}
+
+/** What regular dots are; "" where all maps have one size. @param {Row[]} rows */
+export function dotsText(rows) {
+  return new Set(rows.map(({ series }) => String(series.size))).size > 1 ? DOTS : "";
 }
 
 /** How the pictures are computed. @param {Row[]} rows at least one */
@@ -59,7 +77,7 @@ export function subjectText({ now: { score, step } }, stepWords) {
 
 /** Layer, type and size of the maps. @param {Row["series"]} of */
 export function headingText({ name, label, type, size }) {
-  const facts = [type, size ? `maps of ${size[0]}×${size[1]}` : ""].filter(Boolean).join(", ");
+  const facts = [type, size ? `${size[0]}×${size[1]}` : ""].filter(Boolean).join(", ");
   return [callName({ name, label }), facts].filter(Boolean).join(" · ");
 }
 
@@ -107,18 +125,18 @@ const [LEAST, MOST] = [160, 640];
 const SCROLLED = 200;
 /** Between the two pictures of a layer, and between layers, CSS px. */
 const [GAP, BETWEEN] = [8, 20];
-/** Height of a heading and of captions, of one line or of several, CSS px. */
-const [WORDS, PAIRED_WORDS] = [60, 80];
+/** Height of a heading, and of one with captions, CSS px. */
+const [WORDS, PAIRED_WORDS] = [40, 80];
 
 /**
  * Longer side of the pictures, CSS px. @param {readonly Row[]} rows @param {number} width
- * @param {number} height CSS px @param {boolean} [hasInput] which is as large as the others
+ * @param {number} height CSS px @param {number} [more] cells that are as large as the others
  */
-export function sideOf(rows, width, height, hasInput = false) {
+export function sideOf(rows, width, height, more = 0) {
   const shapes = rows.map(({ series }) => (series.size ? series.size[0] / series.size[1] : 1));
   const aspect = Math.min(1, Math.max(...shapes)); // of the input, nearly
   const counts = rows.map(({ first }) => (first ? 2 : 1));
-  return sideFor(hasInput ? [1, ...counts] : counts, aspect, width, height);
+  return sideFor([...Array(more).fill(1), ...counts], aspect, width, height);
 }
 
 /**
@@ -156,40 +174,29 @@ export function Attribution({ model: { state, attribution } }) {
   const list = useRef(/** @type {HTMLElement|null} */ (null));
   const isShown = state.view === "attribution";
   const rows = (isShown && attribution?.rows) || [];
+  const isPaired = rows.some(({ first }) => first);
   useLayoutEffect(() => {
     const [{ current: element }, { current: below }] = [view, list];
     if (!element || !below || !rows.length) return;
     const head = below.offsetTop - element.offsetTop;
     const [width, height] = [element.clientWidth - 24, element.clientHeight - head];
-    const hasInput = Boolean(attribution?.input);
-    const side = sideOf(rows, width, height, hasInput);
+    const more = Number(Boolean(attribution?.input)) + Number(!isPaired);
+    const side = sideOf(rows, width, height, more);
     element.style.setProperty("--side", `${side}px`);
-    const isPaired = rows.some(({ first }) => first);
-    const even = evenWidth(rows.length + Number(hasInput), side, width);
-    below.style.maxWidth = isPaired ? "" : `${even}px`;
+    below.style.maxWidth = isPaired ? "" : `${evenWidth(rows.length + more, side, width)}px`;
   });
   if (!isShown) return null;
-  const control = rows.length ? controlText(rows) : "";
-  const dead = rows.length ? deadText(rows, attribution?.words) : "";
+  const words = rows.length > 0 && html`<${Texts} ...${{ rows, words: attribution?.words }} />`;
   return html`
     <section class="attribution" role="main" aria-label="Attribution" tabindex="0" ref=${view}>
-      <h1>Attribution${rows.length > 0 && ` · ${subjectText(rows[0], attribution?.words)}`}</h1>
-      <div class="attribution-text">
-        <p title=${rows.length ? methodText(rows) : null}>${rows.length ? effectText(rows) : ""}</p>
-        ${control && html`<p>${control}</p>`}
-        ${dead && html`<p class="dead" role="status">${dead}</p>`}
-        <p class="heat-legend">
-          <span>input</span><span class="heat-ramp" role="img" aria-label="grey to yellow" />
-          <span>maximum of the picture</span><span class="heat-none" />
-          <span>even grey: the map is negligible or not finite</span>
-        </p>
-      </div>
+      ${isPaired && words}
       <div class="attribution-rows" ref=${list}>
+        ${!isPaired && words}
         ${attribution?.input && html`<${Input} picture=${attribution.input} />`}
         ${rows.map(
           (row) => html`
             <section key=${`${state.run} ${row.series.key}`}>
-              <h2>${headingText(row.series)}</h2>
+              ${row.first && html`<h2>${headingText(row.series)}</h2>`}
               <div class="pictures">
                 <${Picture} row=${row} tile=${row.now} words=${attribution?.words} />
                 ${
@@ -202,6 +209,27 @@ export function Attribution({ model: { state, attribution } }) {
         )}
       </div>
     </section>
+  `;
+}
+
+/** What the pictures show. @param {{rows: Row[], words: Words}} props at least one row */
+function Texts({ rows, words }) {
+  const tiles = rows.flatMap(({ now, first }) => [now, first]);
+  const hasGrey = tiles.some((tile) => tile?.picture && isNegligible(tile.picture));
+  const texts = [scaleText, dotsText, controlText].map((text) => text(rows));
+  const dead = deadText(rows, words);
+  return html`
+    <div class="attribution-text">
+      <h1>Attribution · ${subjectText(rows[0], words)}</h1>
+      <p title=${methodText(rows)}>${effectText(rows)}</p>
+      <p class="heat-legend">
+        <span>input</span><span class="heat-ramp" role="img" aria-label="grey to yellow" />
+        <span>maximum of the map</span>
+        ${hasGrey && html`<span class="heat-none" />even grey: negligible or not finite`}
+      </p>
+      ${texts.map((text) => text && html`<p>${text}</p>`)}
+      ${dead && html`<p class="dead" role="status">${dead}</p>`}
+    </div>
   `;
 }
 
@@ -218,11 +246,17 @@ function Picture({ row, tile, words }) {
   const paint = (/** @type {HTMLCanvasElement} */ canvas) => shown && drawn(canvas, shown);
   const about = ["Attribution of", `${row.series.label},`, when && `${when},`, size];
   const label = shown ? about.filter(Boolean).join(" ") : null;
+  const caption = html`
+    <figcaption>
+      ${row.first ? html`<span>${when}</span>` : html`<h2>${headingText(row.series)}</h2>`}
+      <span class="value">${(!picture && problem) || size}</span>
+    </figcaption>
+  `;
   return html`
     <figure class=${picture ? null : "old"}>
+      ${!row.first && caption}
       <${Painted} role="img" aria-label=${label} paint=${paint} of=${[shown]} />
-      <figcaption><span>${when}</span><span
-        class="value">${(!picture && problem) || size}</span></figcaption>
+      ${row.first && caption}
     </figure>
   `;
 }

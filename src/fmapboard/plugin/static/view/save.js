@@ -16,9 +16,11 @@ import {
   captionTexts,
   controlText,
   deadText,
+  dotsText,
   effectText,
   headingText,
   methodText,
+  scaleText,
   subjectText,
 } from "./attribution.js";
 import { overInput } from "./grid.js";
@@ -193,7 +195,8 @@ export async function saveAttribution({ state, attribution }) {
   const { step } = rows[0].now;
   const run = runText(state.run);
   const dead = deadText(rows, attribution.words);
-  const texts = [`${effectText(rows)} ${methodText(rows)}`, controlText(rows), dead, LEGEND];
+  const meaning = [effectText, scaleText, dotsText, methodText].map((text) => text(rows));
+  const texts = [meaning.join(" "), controlText(rows), dead, LEGEND];
   const lines = texts.flatMap((text) => text.match(LINE_OF_TEXT) ?? []);
   const columns = Math.max(1, Math.min(rows.length, Math.floor((WIDTH - MARGIN) / CELL)));
   const pitch = HEADING + CAPTIONS + Math.max(...rows.map((row) => sizeOf(row.now)[1]));
