@@ -262,14 +262,14 @@ def test_3000_layers_are_binned_and_painted_once(runs: str, visit: Callable[...,
     person.press("v")
     person.see(".health-map").wait_for()
     person.settle()
-    assert person.see(".overview .about").text_content().startswith("3000 layers × 200 steps")
+    assert person.see(".overview .about").text_content().startswith("3,000 layers × 200 steps")
     key = person.see(".health-key li").count()
     painted = person.frame.evaluate("window.paints")
     assert painted == 1 + key
     area = person.see(".health-map").bounding_box()
     assert area["y"] + area["height"] <= person.page.viewport_size["height"]
     said = hover(person, 2005, 100, (3000, 200))
-    assert said.startswith("layer2000 · step 1000\nnon-finite")
+    assert said.startswith("layer2000 · step 1,000\nnon-finite")
     assert "the worst of the" in said
     person.see(".health-map .tip:has-text('of 4 channels: 25 % non-finite')").wait_for()
     person.frame.evaluate("window.dispatchEvent(new Event('resize'))")

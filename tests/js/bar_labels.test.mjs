@@ -1,7 +1,8 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { barLabels, valueRange } from "../../src/fmapboard/plugin/static/picture/captions.js";
+import { barLabels } from "../../src/fmapboard/plugin/static/picture/captions.js";
+import { valueRange } from "../../src/fmapboard/plugin/static/model/value_scale.js";
 
 const WIDE = 7;
 /** @param {string} text */

@@ -70,12 +70,12 @@ test("non-finite numbers spelled as strings are read", () => {
   assert.deepEqual([made?.lo, made?.hi], [0, 1]);
 });
 
-test("the share of faulty channels is computed per step", () => {
+test("the percentage of faulty channels is computed per step", () => {
   const history = {
     steps: [0, 1],
     arrays: { "feature_maps.dead": { shape: [2, 4], values: [0, 0, 0, 1, 1, 1, 0, 1] } },
   };
-  assert.deepEqual(shareOf(history, "feature_maps.dead"), [0.25, 0.75]);
+  assert.deepEqual(shareOf(history, "feature_maps.dead"), [25, 75]);
   assert.deepEqual(shareOf(history, "feature_maps.nan"), []);
 });
 
@@ -104,11 +104,11 @@ test("numbers are shortened and keep their sign", () => {
   const asText = [0, -0.5, 1234567, -0.00001234, NaN, -Infinity, 12.3456, 99999].map((value) =>
     short(value),
   );
-  assert.deepEqual(asText, ["0", "−0.5", "1.23e6", "−1.23e−5", "–", "−Inf", "12.3", "100000"]);
+  assert.deepEqual(asText, ["0", "−0.5", "1.23e6", "−1.23e−5", "–", "−Inf", "12.3", "100,000"]);
 });
 
 test("steps and shares are formatted", () => {
-  assert.deepEqual([stepText(9999), stepText(1234567)], ["9999", "1,234,567"]);
+  assert.deepEqual([999, 9999, -1234567].map(stepText), ["999", "9,999", "−1,234,567"]);
   assert.deepEqual([percent(0), percent(0.001), percent(0.5)], ["0 %", "<1 %", "50 %"]);
 });
 
@@ -168,6 +168,6 @@ test("the value of an axis has no more width than there is left of it", () => {
   const fillText = (/** @type {unknown[]} */ ...of) => written.push(of);
   valueLabel(/** @type {any} */ ({ fillText }), -10000, 20);
   const [[text, right, , width]] = written;
-  assert.equal(text, "−10000");
+  assert.equal(text, "−10,000");
   assert.ok(Number(width) < Number(right)); // and starts within the canvas
 });

@@ -19,38 +19,36 @@ function column(letter, lo, hi, codes = lo.map(() => CODE.FINE)) {
   return /** @type {SceneColumn} */ (/** @type {unknown} */ (of));
 }
 
-/** @param {SceneColumn[]} columns */
-function note(columns, ownScale = false, isScaleAsked = false) {
-  return scaleNote({ columns, channels: columns[0].side?.lo.length ?? 0, ownScale, isScaleAsked });
-}
-
-const A = column("A", [-1, -2], [1, 0.5]);
+const A = column("A", [-1.5, -2], [1, 0.5]);
 const B = column("B", [-100, 0], [200, 3e4], [CODE.FINE, CODE.LARGE]);
 const NONE = /** @type {SceneColumn} */ (/** @type {unknown} */ ({ letter: "C", side: null }));
 
 test("what two columns' colours mean is said, with the values of both", () => {
-  const values = "−2 to 1 in A, −100 to 30000 (large) in B.";
-  assert.equal(note([A, B]), `Both are on A's scale: ${values}`);
-  assert.equal(
-    note([A, B], true),
-    `Each is on its own scale, because most channels of B cannot be read on A's: ${values}`,
-  );
-  assert.equal(note([A, B], true, true), `Each is on its own scale: ${values}`);
+  const values = "A\u00a0−2…1, B\u00a0−100…30,000 (large).";
+  assert.equal(scaleNote({ columns: [A, B], ownScale: false }), `Both on A's scale: ${values}`);
+  assert.equal(scaleNote({ columns: [A, B], ownScale: true }), `Each on its own scale: ${values}`);
 });
 
 test("nothing is said of a column that is alone; and of none without a finite value", () => {
+  const note = (/** @type {SceneColumn[]} */ columns) => scaleNote({ columns, ownScale: false });
   assert.equal(note([A]), "");
   assert.equal(note([A, NONE]), "");
-  assert.equal(note([A, NONE], true), "");
   const lost = column("B", [NaN, NaN], [NaN, NaN]);
-  assert.equal(note([A, lost]), "Both are on A's scale: −2 to 1 in A, no finite value in B.");
+  assert.equal(note([A, lost]), "Both on A's scale: A\u00a0−2…1, B no finite value.");
+});
+
+test("the values of maps that are stored around 0 are those that they have", () => {
+  const planes = { height: 1, width: 2, levels: [128, 255], marks: null };
+  const signed = { ...B, side: { planes, lo: [-3], hi: [3] } };
+  const columns = [A, /** @type {SceneColumn} */ (/** @type {unknown} */ (signed))];
+  assert.match(scaleNote({ columns, ownScale: true }), /B\u00a00\.012…3 /);
 });
 
 test("both columns have the scale of A, whatever the values of B, or each has its own", () => {
   const [first, second] = columnRanges(HOW, [A, B], 2, false);
-  assert.deepEqual([...first.lo, ...first.hi], [-1, -2, 1, 0.5]);
+  assert.deepEqual([...first.lo, ...first.hi], [-1.5, -2, 1, 0.5]);
   assert.deepEqual(second, first);
   const [a, b] = columnRanges(HOW, [A, B], 2, true);
-  assert.deepEqual([...a.lo, ...a.hi], [-1, -2, 1, 0.5]);
+  assert.deepEqual([...a.lo, ...a.hi], [-1.5, -2, 1, 0.5]);
   assert.deepEqual([...b.lo, ...b.hi], [-100, 0, 200, 3e4]);
 });

@@ -38,7 +38,7 @@ test("the first fault's button leads to its step and layer, and is hidden there"
   const visited = [];
   const away = FirstFault({ model: model("fmapboard/b", 0), visit: (to) => visited.push(to) });
   const [line, button] = propsOf(away).children;
-  assert.equal(textOf(line), "Step 5: NaN in a");
+  assert.equal(textOf(line), "NaN in a");
   assert.equal(textOf(button), "Show step 10, the next kept one, a");
   button.props.onClick();
   assert.deepEqual(visited, [{ step: 10, layer: "fmapboard/a" }]);

@@ -2,7 +2,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { middle, parted, search } from "../../src/fmapboard/plugin/static/model/compare.js";
-import { byStart } from "../../src/fmapboard/plugin/static/picture/canvas.js";
 
 test("runs are found by words in any order and case", () => {
   const runs = ["resnet/lr=0.1/seed=1", "resnet/lr=0.1/seed=2", "VIT/lr=0.1/seed=1"];
@@ -20,16 +19,4 @@ test("a long name is cut in the middle, so that its end can be read", () => {
   assert.deepEqual(parted("short", 10), ["", "short"]);
   assert.equal(parted(name, 10).join(""), name);
   assert.equal(parted(name, 10)[1], "xxxx_seed7");
-});
-
-test("colours are handed out by start, then by name, as TensorBoard does", () => {
-  const of = (/** @type {string} */ run, /** @type {number|null} */ started) => ({
-    ...{ run, started },
-    layers: 1,
-  });
-  const runs = [of("a", null), of("b", 5), of("c", 1), of("d", 5)];
-  assert.deepEqual(
-    byStart(runs).map(({ run }) => run),
-    ["c", "b", "d", "a"],
-  );
 });

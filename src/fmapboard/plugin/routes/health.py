@@ -145,7 +145,7 @@ STATES = (
 
 @dataclass(frozen=True, slots=True)
 class FirstFault:
-    """Where the first non-finite value was, with the key of the layer whose pictures show it."""
+    """Where the first non-finite value was, in words and with the key of the layer to look at."""
 
     step: int
     text: str
@@ -453,12 +453,16 @@ def _first_nonfinite(table: HealthTable, overview: RunOverview) -> FirstFault | 
     first = table.first_nonfinite
     if first is None or "nonfinite" in overview.off(first.name):
         return None
-    text = first.text.replace("`", "")
+    text = f"Step {first.step}: {first.text}"
+    stored = overview.checked.get(first.name)
+    for finding in stored.findings if stored is not None else ():
+        if finding.kind == "nonfinite" and finding.since_step == first.step:
+            text = finding.message  # as the verdict says it, which knows the network's input
     index = table.index(first.name, first.label)
     shown_at = None if index is None else table.rows[index].shown_at
     return FirstFault(
         step=first.step,
-        text=text,
+        text=text.replace("`", "").replace("-Inf", "−Inf"),
         name=first.name,
         label=first.label,
         shown_at=shown_at,

@@ -61,6 +61,12 @@ def test_both_loaders_give_the_health_that_was_written(faulty_runs: Path, loader
     assert table.first_nonfinite.step == INFINITE_AT
 
 
+def test_the_first_nonfinite_value_is_told_in_the_words_of_the_verdict(faulty_runs: Path) -> None:
+    facts, _ = health(open_tab(faulty_runs), "faulty")
+    verdict = "NaN and +Inf since step 12, first in act (call 2)"
+    assert facts["first_nonfinite"]["text"] == verdict
+
+
 def test_the_answer_has_the_facts_as_json_and_the_numbers_as_float32(faulty_runs: Path) -> None:
     facts, arrays = health(open_tab(faulty_runs), "faulty")
     assert facts["layers"][3] == {

@@ -12,7 +12,7 @@ import { nearest } from "../server/steps.js";
 /** @import {HistogramChart, ScalarChart} from "../server/routes.js" */
 /** @import {Curve, Frame, Heat} from "./chart.js" */
 
-const LEFT = 52;
+const LEFT = 56;
 const RIGHT = 8;
 const TOP = 6;
 const BOTTOM = 18;
@@ -347,7 +347,7 @@ export function tagsOf(series, group) {
 }
 
 /**
- * Share of channels whose value in a history array is above 0, per step.
+ * Percentage of channels whose value in a history array is above 0, per step.
  * @param {{steps: number[],
  *   arrays: Partial<Record<string, {shape: number[], values: ArrayLike<number>}>>}} history
  * @param {string} name @returns {number[]} empty if there is no such array
@@ -359,7 +359,7 @@ export function shareOf(history, name) {
   return history.steps.map((_, i) => {
     let above = 0;
     for (let c = 0; c < channels; c += 1) above += array.values[i * channels + c] > 0 ? 1 : 0;
-    return above / Math.max(1, channels);
+    return (100 * above) / Math.max(1, channels);
   });
 }
 

@@ -5,7 +5,7 @@ import { mainSide } from "./compare.js";
 import { isOfDifferences, noteVerdict } from "./run_states.js";
 import { buildScene, flags } from "./scene.js";
 import { START } from "./state.js";
-import { callName, counted, stepText, tileText, whole, wordOf } from "./words.js";
+import { callName, counted, stepText, tileText, wordOf } from "./words.js";
 import { badMark } from "../server/palettes.js";
 import { keptFrom } from "../server/steps.js";
 
@@ -112,7 +112,7 @@ function described(finding, layer, step, word, channels, hit, all) {
         ? `at ${word}, the next kept one`
         : `at ${word}, the last kept one`;
   const which = `${tileText(layer)}${channels.length === 1 ? "" : "s"} ${channels.join(", ")}`;
-  const more = hit > channels.length ? ` and ${whole(hit - channels.length)} more` : "";
+  const more = hit > channels.length ? ` and ${stepText(hit - channels.length)} more` : "";
   const missing =
     !hit && OF_CHANNELS.has(finding.kind) ? ` (none of the ${all} drawn is affected)` : "";
   const sample = layer.samples > 1 ? ", sample 0" : "";

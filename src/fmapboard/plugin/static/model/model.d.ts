@@ -255,7 +255,7 @@ export type SideFacts = {
   match: string;
   input: ImageBitmap | null;
   inputs: Inputs;
-  notes: string[];
+  notes: string;
 };
 
 export type FoundInput = { picture: ImageBitmap | null; loading: boolean };

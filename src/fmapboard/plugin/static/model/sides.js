@@ -13,20 +13,13 @@ import { samePixels } from "../server/decode.js";
 
 /**
  * What columns say of their inputs; the most serious first.
- * @type {Readonly<Record<Inputs, [brief: string, note: string]>>}
+ * @type {Readonly<Record<Inputs, string>>}
  */
 const INPUTS = Object.freeze({
-  different: [
-    "different input image",
-    "Different input images: a difference of these maps also shows that the images differ.",
-  ],
-  unknown: [
-    "input image not known",
-    "The input image of at least one side is not stored: whether both saw the same image is not " +
-      "known.",
-  ],
-  loading: ["", ""],
-  same: ["", ""],
+  different: "The input images differ.",
+  unknown: "Whether the input images are the same is not known: not all are stored.",
+  loading: "",
+  same: "",
 });
 const SERIOUS = /** @type {Inputs[]} */ (Object.keys(INPUTS));
 
@@ -48,15 +41,17 @@ export function sidesOf(source, scene, drawn, headline) {
   if (!drawn.length && !notes.length) return null;
   const several = drawn.length > 0;
   const first = several ? inputOf(source, question) : { picture: null, loading: false };
-  const own = { letter: several ? LETTERS[0] : "", follows: "", match: "", notes: [] };
+  const own = { letter: several ? LETTERS[0] : "", follows: "", match: "", notes: "" };
   const main = sideOf(question, { ...own, input: first.picture, inputs: "same" });
   const others = drawn.map((each) => other(source, scene, each, first));
   const inputs = SERIOUS.find((kind) => others.some((each) => each.inputs === kind)) ?? "same";
-  if (INPUTS[inputs][1]) notes.push(INPUTS[inputs][1]);
   const hasMaps = scene.kind === "maps" && !scene.parts[0].isDifference;
   const ofScale = hasMaps ? scaleNote(scene) : "";
-  if (ofScale) notes.push(ofScale);
-  return { each: [main, ...others], inputs, notes, hasScaleNote: Boolean(ofScale) };
+  notes.push(...others.map((each) => each.notes), INPUTS[inputs], ofScale);
+  return {
+    ...{ each: [main, ...others], inputs, notes: notes.filter(Boolean) },
+    hasScaleNote: Boolean(ofScale),
+  };
 }
 
 /**
@@ -74,12 +69,12 @@ function sideOf(question, facts) {
 function other(source, { question: main, columns }, of, first) {
   const { question, run, column } = of;
   const match = of.match ? matchText(of.match) : "";
-  const follows = column.step === null ? "follows the slider" : "pinned";
+  const follows = column.step === null ? "" : "pinned";
   const facts = { letter: LETTERS[1], match, follows };
   if (!question) {
     const place = column.step === null ? [] : [`step ${stepText(column.step)}`];
     const text = [runText(run), ...place].join(" · ");
-    return { ...facts, run, text, place, input: null, inputs: "same", notes: [of.why] };
+    return { ...facts, run, text, place, input: null, inputs: "same", notes: noted(of.why) };
   }
   const second = inputOf(source, question);
   const { why = "", note = "" } = columns[1] ?? {};
@@ -88,11 +83,16 @@ function other(source, { question: main, columns }, of, first) {
   const inputs = why ? "same" : compared(main, question, first, second);
   const notes = [
     ...[why, note],
-    asked !== question.step ? `different step: step ${stepText(asked)} has no pictures here` : "",
+    asked === question.step ? "" : `no pictures at step ${stepText(asked)}`,
     asked === question.step && isSame && question.key === main.key ? "the same picture as A" : "",
-    INPUTS[inputs][0],
-  ].filter(Boolean);
-  return sideOf(question, { ...facts, input: second.picture, inputs, notes });
+  ];
+  return sideOf(question, { ...facts, input: second.picture, inputs, notes: noted(...notes) });
+}
+
+/** What is said of column B, in a sentence; "" for nothing. @param {string[]} texts */
+function noted(...texts) {
+  const said = texts.filter(Boolean).join("; ");
+  return said && `${LETTERS[1]}: ${said}.`;
 }
 
 /** True for pictures of one input image. @param {Question} a @param {Question} b */

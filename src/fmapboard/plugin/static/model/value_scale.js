@@ -2,7 +2,8 @@
 /** Maps values to colours: ranges of channels, and tables from level to colour. */
 
 import { CODE } from "./health_states.js";
-import { inWordsOf, short, stepText } from "./words.js";
+import { short, stepText } from "./words.js";
+import { once } from "../server/cache.js";
 import { badMark } from "../server/palettes.js";
 
 /** @import {History, Ranges, Scale, SceneColumn, Side, State} from "./model.js" */
@@ -60,6 +61,24 @@ export function levelColours(lo, hi, rangeLo, rangeHi, colours, into) {
     into[level] = colours[Math.round(255 * place(start + span * level, rangeLo, rangeHi))];
   }
   return into;
+}
+
+/**
+ * The least and the largest value of a map: the ends of its own scale, unless that has 0 in the
+ * middle. @param {Side} side @param {number} channel @returns {[number, number]}
+ */
+export function valueRange({ planes, lo, hi }, channel) {
+  const [low, high] = [lo[channel], hi[channel]];
+  if (low !== -high) return [low, high];
+  const size = planes.height * planes.width;
+  let [least, most] = [255, 0];
+  for (let i = channel * size; i < (channel + 1) * size; i += 1) {
+    if (badMark(planes.marks, i)) continue;
+    least = Math.min(least, planes.levels[i]);
+    most = Math.max(most, planes.levels[i]);
+  }
+  const at = (/** @type {number} */ level) => low + ((high - low) * level) / 255;
+  return least > most ? [low, high] : [at(least), at(most)];
 }
 
 /** The distance of two stored levels. @param {Side} side @param {number} channel */
@@ -160,24 +179,27 @@ export function columnRanges(state, columns, channels, ownScale) {
 
 /**
  * What the columns' colours mean, with the values of both.
- * @param {{columns: SceneColumn[], channels: number, ownScale: boolean, isScaleAsked: boolean}} of
+ * @param {{columns: SceneColumn[], ownScale: boolean}} of
  */
-export function scaleNote({ columns, channels, ownScale, isScaleAsked }) {
+export function scaleNote({ columns, ownScale }) {
   const shown = columns.filter(({ side }) => side);
   if (shown.length < 2) return "";
-  const values = shown.map((column) => extent(column, channels)).join(", ");
-  if (!ownScale) return `Both are on A's scale: ${values}.`;
-  const why = isScaleAsked ? "" : inWordsOf(", because most channels of B cannot be read on A's");
-  return `Each is on its own scale${why}: ${values}.`;
+  const values = shown.map(extent).join(", ");
+  return `${ownScale ? "Each on its own scale" : "Both on A's scale"}: ${values}.`;
 }
 
-/** The values of a column, in words. @param {SceneColumn} column @param {number} channels */
-function extent({ letter, maps, question, side }, channels) {
-  const of = (/** @type {ArrayLike<number>|undefined} */ ends) =>
-    Array.prototype.slice.call(ends ?? [], 0, channels).filter(Number.isFinite);
-  const [lo, hi] = [Math.min(...of(side?.lo)), Math.max(...of(side?.hi))];
-  if (lo > hi) return `no finite value in ${letter}`;
-  const codes = maps?.arrays[`${question?.role}.code`]?.values.subarray(0, channels);
+/** The values of a column, in words. @param {SceneColumn} column */
+function extent({ letter, maps, question, side }) {
+  const [lo, hi] = side ? drawnExtent(side) : [0, 0];
+  if (!(lo <= hi)) return `${letter} no finite value`;
+  const codes = maps?.arrays[`${question?.role}.code`]?.values;
   const large = codes?.includes(CODE.LARGE) ? " (large)" : "";
-  return `${short(lo, 2)} to ${short(hi, 2)}${large} in ${letter}`;
+  return `${letter}\u00a0${short(lo, 2)}…${short(hi, 2)}${large}`;
 }
+
+/** The least and the largest value of all maps of a column. */
+const drawnExtent = once((/** @type {Side} */ side) => {
+  const ranges = Array.from(side.lo, (_, channel) => valueRange(side, channel)).flat();
+  const finite = ranges.filter(Number.isFinite);
+  return [Math.min(...finite), Math.max(...finite)];
+});

@@ -18,7 +18,7 @@ export function short(value, digits = 3) {
           .replace(/\.?0+e/, "e")
           .replace("e+", "e")
           .replace("-", MINUS)
-      : String(Number(size.toPrecision(digits)));
+      : grouped(Number(size.toPrecision(digits)));
   return (value < 0 ? MINUS : "") + text;
 }
 
@@ -42,21 +42,17 @@ export function tileText({ unit }, number = "") {
   return number === "" ? name : `${name} ${number}`;
 }
 
-/** An integer with commas between groups of three digits. @param {number} value */
-export function whole(value) {
-  return String(value)
-    .replace("-", MINUS)
-    .replace(/\B(?=(\d{3})+$)/g, ",");
-}
+/** Writes a number with commas between groups of three digits. */
+const { format: grouped } = new Intl.NumberFormat("en", { maximumSignificantDigits: 15 });
 
 /** A number of things: "1 step", "2 steps". @param {number} n @param {string} word singular */
 export function counted(n, word) {
   return `${stepText(n)} ${word}${n === 1 ? "" : "s"}`;
 }
 
-/** A step; digits are grouped from 10,000 on. @param {number} value */
+/** An integer, such as a step. @param {number} value */
 export function stepText(value) {
-  return Math.abs(value) < 10000 ? String(value).replace("-", MINUS) : whole(value);
+  return (value < 0 ? MINUS : "") + grouped(Math.abs(value));
 }
 
 /** @param {number} fraction 0…1 */

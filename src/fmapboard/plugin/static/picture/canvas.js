@@ -1,11 +1,9 @@
 // @ts-check
 /** Colours and fonts of the style sheet, for drawing on canvas. */
 
-import { shell } from "../model/host.js";
 import { once } from "../server/cache.js";
 
-/** @import {RunEntry} from "../server/routes.js" */
-/** @import {Box, Colours} from "./picture.js" */
+/** @import {Box} from "./picture.js" */
 
 /** @type {{theme: string|undefined, look: ReturnType<typeof read>}|null} */
 let held = null;
@@ -23,6 +21,7 @@ export function read(style) {
     accent: get("--accent"),
     second: get("--second"),
     band: get("--band"),
+    secondBand: get("--second-band"),
     font: `13px ${get("--font")}`,
   };
 }
@@ -105,51 +104,4 @@ export function cutStart(context, text, width) {
     else low = middle + 1;
   }
   return `…${text.slice(low)}`;
-}
-
-// TensorBoard's colour of a run: that of its page, else the one that it would choose.
-
-/** Palette of TensorBoard's Scalars, Images and Histograms dashboards. */
-const PALETTE = "#ff7043 #0077bb #cc3311 #33bbee #ee3377 #009988 #bbbbbb".split(" ");
-
-/** @type {Colours|null|undefined} undefined until it was looked for */
-let ofPage;
-
-/** The colours of TensorBoard's page, which is the frame's parent; null if they cannot be read. */
-function colours() {
-  if (ofPage === undefined) {
-    const element = shell().document.createElement("tf-color-scale");
-    const { runsColorScale: found } = /** @type {{runsColorScale?: unknown}} */ (
-      /** @type {unknown} */ (element)
-    );
-    ofPage = typeof found === "function" ? /** @type {Colours} */ (found) : null;
-  }
-  return ofPage;
-}
-
-/**
- * Runs in the order of TensorBoard's colours: by start, then by name.
- * @param {readonly RunEntry[]} runs
- */
-export function byStart(runs) {
-  return [...runs].sort((a, b) => {
-    const [x, y] = [a.started ?? Infinity, b.started ?? Infinity];
-    return x === y ? (a.run < b.run ? -1 : Number(a.run > b.run)) : x - y;
-  });
-}
-
-/** Place of each run in that order. */
-const orderOf = once(
-  (/** @type {readonly RunEntry[]} */ runs) => new Map(byStart(runs).map(({ run }, i) => [run, i])),
-);
-
-/** @param {string} run @param {readonly RunEntry[]} runs @returns {string} a CSS colour */
-export function runColour(run, runs) {
-  try {
-    const colour = colours()?.(run);
-    if (typeof colour === "string") return colour;
-  } catch {
-    // the page has not listed this run yet
-  }
-  return PALETTE[(orderOf(runs).get(run) ?? 0) % PALETTE.length];
 }

@@ -3,12 +3,13 @@
 
 import { measured, planesIn, position } from "../model/kernel_cells.js";
 import { flags, loudest } from "../model/scene.js";
+import { valueRange } from "../model/value_scale.js";
 import { inWordsOf, short, ticks } from "../model/words.js";
 import { once } from "../server/cache.js";
 import { valueAt } from "../server/decode.js";
-import { LEGEND, badMark } from "../server/palettes.js";
+import { LEGEND } from "../server/palettes.js";
 
-/** @import {AnyScene, Flags, MapsScene, Part, Side} from "../model/model.js" */
+/** @import {AnyScene, Flags, MapsScene, Part} from "../model/model.js" */
 /** @import {FaultName, Maps} from "../server/server.js" */
 
 /**
@@ -108,24 +109,6 @@ export function rangeText(scene, part, channel, digits = 2) {
   if (!side) return "";
   const [lo, hi] = valueRange(side, channel);
   return `${short(lo, digits)}…${short(hi, digits)}`;
-}
-
-/**
- * The least and the largest value of a map: the ends of its own scale, unless that has 0 in the
- * middle. @param {Side} side @param {number} channel @returns {[number, number]}
- */
-export function valueRange({ planes, lo, hi }, channel) {
-  const [low, high] = [lo[channel], hi[channel]];
-  if (low !== -high) return [low, high];
-  const size = planes.height * planes.width;
-  let [least, most] = [255, 0];
-  for (let i = channel * size; i < (channel + 1) * size; i += 1) {
-    if (badMark(planes.marks, i)) continue;
-    least = Math.min(least, planes.levels[i]);
-    most = Math.max(most, planes.levels[i]);
-  }
-  const at = (/** @type {number} */ level) => low + ((high - low) * level) / 255;
-  return least > most ? [low, high] : [at(least), at(most)];
 }
 
 /**

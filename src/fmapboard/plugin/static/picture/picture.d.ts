@@ -13,9 +13,6 @@ export type Box = { left: number; top: number; width: number; height: number };
 export type Look = ReturnType<typeof import("./canvas.js").read> & { palette: string; over?: Over };
 export type Over = { images: (ImageBitmap | null | undefined)[]; alpha: number };
 
-/** Throws for a run that the page does not know. */
-export type Colours = (run: string) => string;
-
 /** Lengths are CSS px. */
 export type MapLayout = ReturnType<typeof import("./health_map.js").mapLayout>;
 

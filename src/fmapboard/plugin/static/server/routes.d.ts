@@ -339,7 +339,7 @@ export interface HealthRow {
   shown_at: string | null;
 }
 
-/** Where the first non-finite value was, with the key of the layer whose pictures show it. */
+/** Where the first non-finite value was, in words and with the key of the layer to look at. */
 export interface FirstFault {
   step: number;
   text: string;

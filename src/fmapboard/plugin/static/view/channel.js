@@ -8,14 +8,14 @@ import { cropsOf } from "../model/patches.js";
 import { BETWEEN, flags, isDifference, mapsOf, partName } from "../model/scene.js";
 import { explanation } from "../model/terms.js";
 import { drawnOf } from "../model/value_scale.js";
-import { deadWord, inWordsOf, kindOf, short, tileText, whole } from "../model/words.js";
+import { deadWord, inWordsOf, kindOf, short, stepText, tileText } from "../model/words.js";
 import { prepare, theme } from "../picture/canvas.js";
 import { differenceRange, drawnRange, placeText, tokensOf } from "../picture/captions.js";
 import { isDrawn } from "../picture/grid_tiles.js";
 import { paint as paintTiles, pictureTile } from "../picture/painter.js";
 import { valueAt } from "../server/decode.js";
 import { html, useState } from "../vendor/preact_htm.js";
-import { Chart, Key, LINEAR, coloursOf, dashOf, ofColumns } from "./charts.js";
+import { Chart, Key, coloursOf, ofColumns } from "./charts.js";
 import { Button, ChannelHead, Toggle, typed } from "./controls.js";
 import { Painted } from "./hooks.js";
 import { reading } from "./grid.js";
@@ -63,7 +63,7 @@ export function Channel({ app, model }) {
           )}
         </div>
         <${Text} ...${of} />
-        ${scene.rows && html`<${Profile} colours=${ofColumns(scene, model.runs)} ...${of} />`}
+        ${scene.rows && html`<${Profile} colours=${ofColumns()} ...${of} />`}
         ${
           !scene.ownScale &&
           html`<${Bar} range=${drawnRange(scene, channel)} palette=${state.colours}
@@ -221,7 +221,7 @@ function Profile({ scene, channel, colours }) {
  * @param {{app: App, model: Model, scene: MapsScene, channel: number}} props
  */
 function History({ app, model, scene, channel }) {
-  const { series: all, runs, steps, stepWords: words } = model;
+  const { series: all, steps, stepWords: words } = model;
   const curves = all.flatMap((series) => {
     const of = (/** @type {string} */ stat) => {
       const { values, shape } = series.history?.arrays[`${series.role}.${stat}`] ?? {};
@@ -239,13 +239,13 @@ function History({ app, model, scene, channel }) {
   const paint = (/** @type {HTMLCanvasElement} */ canvas, /** @type {number} */ width) => {
     const plot = plots.frame(canvas, width, HISTORY, span, values, false, words);
     curves.forEach(({ series, at, low, high, mean, std, bad }, i) => {
-      const { line, band } = coloursOf(all, series, runs);
+      const { line, band } = coloursOf(all, series);
       if (i === 0) plots.drawBand(plot, at, low, high, band);
       if (mean && std) {
         const edge = (/** @type {number} */ sign) => mean.map((m, k) => m + sign * std[k]);
         plots.drawBand(plot, at, edge(-1), edge(1), band);
       }
-      if (mean) plots.drawLine(plot, at, mean, line, dashOf(all, series));
+      if (mean) plots.drawLine(plot, at, mean, line);
       plots.drawNonfinite(plot, at, bad);
     });
     for (const at of new Set(scene.columns.map(({ question }) => question?.step))) {
@@ -254,10 +254,10 @@ function History({ app, model, scene, channel }) {
   };
   const name = tileText(scene.maps.header, channel);
   const label = `${name} over ${unit}s, ${short(values[0])} to ${short(values[1])}`;
-  const texts = [{ text: "range, mean ± std of the whole batch", colour: "" }, LINEAR];
+  const texts = [{ text: "range, mean ± std of the whole batch" }];
   return html`
     <${Chart} title=${`Over ${unit}s`} terms="batch std" ...${{ app, steps, texts, label, paint }}>
-      <${Key} all=${all} runs=${runs} />
+      <${Key} all=${all} />
     <//>
   `;
 }
@@ -290,7 +290,7 @@ function Numbers({ scene, channel }) {
     );
     const isCount = !["minimum", "maximum", "mean", "std"].includes(stat);
     if (isCount && !values.some((value) => value > 0)) return [];
-    const cells = values.map((value) => (isCount ? whole(value || 0) : short(value, 4)));
+    const cells = values.map((value) => (isCount ? stepText(value || 0) : short(value, 4)));
     return [{ text, terms: stat === "std" ? stat : "", cells }];
   });
   const changes = sides.map(({ maps, question }) => channelChange(maps, question.role, channel));

@@ -7,7 +7,7 @@ import { ofLayers, spanOf } from "../model/look.js";
 import { CHOICES } from "../model/state.js";
 import { explanation } from "../model/terms.js";
 import { deadWord, inWordsOf, kindOf, short, stepText } from "../model/words.js";
-import { runColour, theme } from "../picture/canvas.js";
+import { theme } from "../picture/canvas.js";
 import { once } from "../server/cache.js";
 import { FAULT_COLOURS } from "../server/palettes.js";
 import { indexOf } from "../server/steps.js";
@@ -18,13 +18,11 @@ import { RunName } from "./runs.js";
 
 /** @import {App} from "../app.js" */
 /** @import {Frame} from "../chart/chart.js" */
-/** @import {MapsScene, Model, Series} from "../model/model.js" */
-/** @import {HistogramChart, RunEntry} from "../server/routes.js" */
+/** @import {Model, Series} from "../model/model.js" */
+/** @import {HistogramChart} from "../server/routes.js" */
 /** @import {Child} from "../vendor/preact_htm.js" */
 /** @import {At, Facts} from "./view.js" */
 
-/** What is said of an axis without decades. */
-export const LINEAR = { text: "linear axis", colour: "" };
 const HEIGHT = 96;
 /** Narrower than this nothing is drawn, CSS px. */
 const LEAST = 60;
@@ -36,12 +34,18 @@ const LONGEST = 36;
  * @param {Facts & {app: App, steps: number[], children?: Child}} props
  */
 export function Chart({ app, steps, title, terms, tip, label, paint, children, ...of }) {
+  /** @type {Facts["texts"][number]} */
   const bad = { text: "non-finite", colour: FAULT_COLOURS.nonfinite };
-  const texts = (of.nonfinite ? [...of.texts, bad] : of.texts).map((each) => ({
-    ...each,
-    text: inWordsOf(each.text),
-  }));
-  const said = texts.map(({ text }) => text).join(" · ");
+  const texts = of.nonfinite ? [...of.texts, bad] : of.texts;
+  const groups = [...new Set(texts.map(({ whose = "" }) => whose))].sort().map((whose) => {
+    const own = texts.filter((each) => (each.whose ?? "") === whose);
+    return {
+      whose,
+      own,
+      said: `${whose && `${whose}: `}${own.map(({ text }) => text).join(" · ")}`,
+    };
+  });
+  const said = inWordsOf(groups.map((each) => each.said).join(" · "));
   const draw = (/** @type {HTMLCanvasElement} */ canvas) => {
     const width = canvas.parentElement?.clientWidth ?? 0;
     if (width >= LEAST) paint?.(canvas, width);
@@ -50,16 +54,13 @@ export function Chart({ app, steps, title, terms, tip, label, paint, children, .
     <section>
       <h3>
         <span ...${explanation(terms)}>${inWordsOf(title)}</span>
-        <span class="value" title=${tip ?? said}>
-          ${texts.map(({ text, colour }, i) => [
-            i > 0 && " · ",
-            colour
-              ? html`<span class="entry">
-                  <i class="swatch" style=${{ background: colour }} />${text}
-                </span>`
-              : text,
-          ])}
-        </span>
+        ${groups.map(
+          ({ whose, own }) => html`
+            <span class=${whose ? "value of-column" : "value"} title=${tip ?? said}>
+              ${whose && html`<b>${whose}</b>`}${own.map((each) => html`<${Entry} ...${each} />`)}
+            </span>
+          `,
+        )}
       </h3>
       ${children}
       ${
@@ -72,57 +73,43 @@ export function Chart({ app, steps, title, terms, tip, label, paint, children, .
   `;
 }
 
-/** Dashes of further series of one run, px. @type {readonly number[][]} */
-const DASHES = [[], [6, 3], [2, 3], [8, 3, 2, 3]];
-
-/**
- * Colours of a series.
- * @param {readonly Series[]} all @param {Series} series @param {readonly RunEntry[]} runs
- */
-export function coloursOf(all, series, runs) {
-  if (all.length < 2) return { line: theme().accent, band: theme().band };
-  const line = runColour(series.run, runs);
-  return { line, band: `color-mix(in srgb, ${line} 20%, transparent)` };
+/** What is said of a line, with its colour and dash. @param {Facts["texts"][number]} props */
+function Entry({ text, colour, dash, whose }) {
+  const kind = dash?.length ? "stroke dashed" : whose ? "stroke" : "swatch";
+  const style = { [kind === "swatch" ? "background" : "borderColor"]: colour };
+  return html`
+    <span class="entry">
+      ${colour && html`<i class=${kind} style=${style} />`}${inWordsOf(text)}
+    </span>
+  `;
 }
 
 /**
- * Dashes of a series, another one per series of a run.
+ * Colours of a column's line and band, the same for each run.
  * @param {readonly Series[]} all @param {Series} series
  */
-export function dashOf(all, series) {
-  const ofRun = all.filter(({ run }) => run === series.run);
-  return DASHES[Math.max(0, ofRun.indexOf(series)) % DASHES.length];
+export function coloursOf(all, series) {
+  const { accent, second, band, secondBand } = theme();
+  return all.indexOf(series) > 0 ? { line: second, band: secondBand } : { line: accent, band };
 }
 
-/** Colour of each column. @param {MapsScene} scene @param {readonly RunEntry[]} runs */
-export function ofColumns({ columns }, runs) {
-  if (columns.length < 2) return [theme().accent];
-  const plain = [theme().accent, theme().second, theme().text, theme().muted];
-  const names = columns.map(({ question }) => question?.run);
-  const distinct = new Set(names).size === columns.length;
-  return columns.map(({ question }, i) =>
-    distinct && question ? runColour(question.run, runs) : plain[i],
-  );
-}
+/** Colour of each column. */
+export const ofColumns = () => [theme().accent, theme().second];
 
-/**
- * The key of charts: per series its line, columns and run.
- * @param {{all: readonly Series[], runs: readonly RunEntry[]}} props
- */
-export function Key({ all, runs }) {
+/** The key of charts: per series its line, columns and run. @param {{all: Series[]}} props */
+export function Key({ all }) {
   if (all.length < 2) return null;
   return html`
     <ul class="key" aria-label="Key of the curves">
       ${all.map((each) => {
-        const colour = coloursOf(all, each, runs).line;
         const layer = each.layer.key === all[0].layer.key ? "" : layerText(each.layer.key);
         const role = each.role === all[0].role ? "" : (ROLE_NAMES[each.role] ?? each.role);
         const more = [layer, role, each.history ? "" : "loading"].filter(Boolean).join(" · ");
-        const kind = dashOf(all, each).length ? "stroke dashed" : "stroke";
         return html`
           <li>
-            <i class=${kind} style=${{ borderColor: colour }} /><b>${each.letters}</b>
-            <${RunName} run=${each.run} colour=${colour} />${more && html`<span>${more}</span>`}
+            <i class="stroke" style=${{ borderColor: coloursOf(all, each).line }} />
+            <b>${each.letters}</b><${RunName} run=${each.run} />
+            ${more && html`<span>${more}</span>`}
           </li>
         `;
       })}
@@ -150,10 +137,10 @@ function valueAtStep(values, steps, step) {
 }
 
 /**
- * The letters ahead of what is said of a series, if there are several.
+ * The columns of a series, if there are several series: what is said of it begins with them.
  * @param {At} at @param {Series} series
  */
-const whose = ({ all }, { letters }) => (all.length > 1 ? `${letters}: ` : "");
+const whose = ({ all }, { letters }) => (all.length > 1 ? letters : "");
 
 /**
  * One line per parameter of the layer; `usual` is a range that is always in sight, as a band.
@@ -161,7 +148,7 @@ const whose = ({ all }, { letters }) => (all.length > 1 ? `${letters}: ` : "");
  * @param {[number, number]|null} [usual] @returns {Facts|null}
  */
 function perParameter(at, group, title, terms, usual = null) {
-  const { all, runs } = at;
+  const { all } = at;
   const plain = [theme().accent, theme().second];
   const lines = all.flatMap((series) => {
     const scalars = series.numbers?.scalars ?? {};
@@ -169,28 +156,28 @@ function perParameter(at, group, title, terms, usual = null) {
     const tags = plots.tagsOf(scalars, group).filter((tag) => !tag.endsWith(`${group}/total`));
     return tags.map((tag, i) => ({
       ...plots.line(scalars[tag]),
-      name: `${whose(at, series)}${tag.split(".").pop()}${estimates.includes(tag) ? " ≈" : ""}`,
-      colour: all.length > 1 ? coloursOf(all, series, runs).line : plain[Math.min(i, 1)],
-      dash: all.length > 1 && i ? [2, 3] : dashOf(all, series),
+      name: `${tag.split(".").pop()}${estimates.includes(tag) ? " ≈" : ""}`,
+      whose: whose(at, series),
+      colour: all.length > 1 ? coloursOf(all, series).line : plain[Math.min(i, 1)],
+      dash: all.length > 1 && i ? DASHED : [],
     }));
   });
   if (!lines.length) return null;
   const drawn = lines.map(({ values }) => Array.from(values));
   const axis = plots.axisOf(drawn, usual);
-  const texts = lines.map(({ name, steps, values, colour }) => {
+  /** @type {Facts["texts"]} */
+  const texts = lines.map(({ name, steps, values, ...line }) => {
     const value = valueAtStep(values, steps, at.step);
     const of = steps[indexOf(steps, at.step)];
     const other = of === undefined || of === at.step ? "" : ` (step ${stepText(of)})`;
     const said = Number.isNaN(value) ? "NaN" : short(value, usual ? 2 : 3);
-    return { text: `${name} ${said}${other}`, colour };
+    return { ...line, text: `${name} ${said}`, whose: line.whose + other };
   });
-  texts.push(axis.log ? { text: "logarithmic axis", colour: "" } : LINEAR);
-  if (axis.log && drawn.some((values) => values.includes(0)))
-    texts.push({ text: "▾ at the lower edge: 0", colour: "" });
+  if (axis.log && drawn.some((values) => values.includes(0))) texts.push({ text: "▾ = 0" });
   if (usual)
-    texts.push({ text: `healthy ${usual.map((v) => short(v)).join(" … ")}`, colour: theme().band });
+    texts.push({ text: `healthy ${usual.map((v) => short(v)).join("…")}`, colour: theme().band });
   return {
-    ...{ title, terms, texts },
+    ...{ title: axis.log ? `${title}, log` : title, terms, texts },
     label: `${title.toLowerCase()} over ${kindOf(at.words)}s`,
     nonfinite: !drawn.flat().every(Number.isFinite),
     paint: painted(at, HEIGHT, axis.values, axis.log, (plot) => {
@@ -204,6 +191,9 @@ function perParameter(at, group, title, terms, usual = null) {
     }),
   };
 }
+
+/** Dashes of a further line of a column, px. */
+const DASHED = [2, 3];
 
 const FAULTS = /** @type {["dead"|"constant"|"nonfinite", number[]][]} */ ([
   ["dead", []],
@@ -220,29 +210,29 @@ function shares(at) {
       const values = history ? plots.shareOf(history, `feature_maps.${name}`) : [];
       if (!history || !values.length) return [];
       const own = several
-        ? { colour: coloursOf(at.all, series, at.runs).line, dash }
+        ? { colour: coloursOf(at.all, series).line, dash }
         : { colour: FAULT_COLOURS[name], dash: [] };
       const drawn = history.arrays["feature_maps.mean"]?.shape[1] ?? layer.channels;
       const among = drawn < layer.channels ? ` of ${drawn} drawn` : "";
       const fault = name === "nonfinite" ? "non-finite" : inWordsOf(name);
-      const now = Math.round(100 * valueAtStep(values, history.steps, at.step));
+      const now = Math.round(valueAtStep(values, history.steps, at.step));
       const any = values.some((value) => value > 0);
-      const text = `${whose(at, series)}${fault} ${now} %${among}`;
-      return [{ steps: history.steps, values, any, text, ...own }];
+      const said = { text: `${fault} ${now} %${among}`, whose: whose(at, series) };
+      return [{ steps: history.steps, values, any, ...said, ...own }];
     }),
   );
   if (!found.length) return null;
   const unit = kindOf(at.words);
-  const facts = { title: "Faulty channels", terms: "dead constant nonfinite" };
+  const facts = { title: "Faulty channels, %", terms: "dead constant nonfinite" };
   const label = `share of faulty channels over ${unit}s`;
   const shown = several ? found.filter((each) => each.any) : found;
   if (!found.some((each) => each.any)) {
-    return { ...facts, label, texts: [{ text: "none", colour: "" }], paint: null };
+    return { ...facts, label, texts: [{ text: "none" }], paint: null };
   }
   return {
-    ...{ ...facts, label, texts: [...shown, LINEAR] },
+    ...{ ...facts, label, texts: shown },
     ...(several ? { tip: `solid: ${deadWord()}; dashed: constant; dotted: non-finite` } : {}),
-    paint: painted(at, HEIGHT - 16, [0, 1], false, (plot) => {
+    paint: painted(at, HEIGHT - 16, [0, 100], false, (plot) => {
       for (const of of shown) plots.drawLine(plot, of.steps, of.values, of.colour, of.dash);
     }),
   };
@@ -252,29 +242,25 @@ function shares(at) {
 function ranges(at) {
   const found = at.all.flatMap((series) => {
     const ends = series.history && plots.rangeLines(series.history);
-    const colours = coloursOf(at.all, series, at.runs);
-    return ends ? [{ series, ...ends, ...colours, dash: dashOf(at.all, series) }] : [];
+    return ends ? [{ series, ...ends, ...coloursOf(at.all, series) }] : [];
   });
   if (!found.length) return null;
   const values = plots.extent(found.flatMap(({ least, most }) => [least, most]));
   return {
     ...{ title: "Range of the layer", terms: "range batch" },
     label: `range over ${kindOf(at.words)}s`,
-    texts: [
-      ...found.map(({ series, steps, least, most, isOfAll, line: colour }) => {
-        const [low, high] = [least, most].map((ends) => short(valueAtStep(ends, steps, at.step)));
-        const { drawn, channels } = series.layer;
-        const among = !isOfAll && drawn < channels ? ` of ${drawn} drawn channels` : "";
-        return { text: `${whose(at, series)}${low} … ${high}${among}`, colour };
-      }),
-      LINEAR,
-    ],
+    texts: found.map(({ series, steps, least, most, isOfAll, line: colour }) => {
+      const [low, high] = [least, most].map((ends) => short(valueAtStep(ends, steps, at.step)));
+      const { drawn, channels } = series.layer;
+      const among = !isOfAll && drawn < channels ? ` of ${drawn} drawn channels` : "";
+      return { text: `${low} … ${high}${among}`, whose: whose(at, series), colour };
+    }),
     nonfinite: found.some(({ finite }) => finite.some(Number.isNaN)),
     paint: painted(at, HEIGHT - 16, values ?? [0, 1], false, (plot) => {
-      for (const { steps, least, most, finite, line: colour, band, dash } of found) {
+      for (const { steps, least, most, finite, line: colour, band } of found) {
         plots.drawBand(plot, steps, least, most, band);
-        plots.drawLine(plot, steps, least, colour, dash);
-        plots.drawLine(plot, steps, most, colour, dash);
+        plots.drawLine(plot, steps, least, colour);
+        plots.drawLine(plot, steps, most, colour);
         plots.drawNonfinite(plot, steps, finite);
       }
     }),
@@ -289,11 +275,12 @@ const heatOf = once((/** @type {HistogramChart} */ raw) => plots.heat(raw, 32));
  */
 function histogram(tag, raw, at) {
   const made = heatOf(raw);
-  const name = `${whose(at, at.all[0])}${middle(tag.slice(tag.indexOf("/") + 1), LONGEST)}`;
+  const letters = whose(at, at.all[0]);
+  const name = middle(tag.slice(tag.indexOf("/") + 1), LONGEST);
   const unit = kindOf(at.words);
   return {
     ...{ title: `Histogram over ${unit}s`, terms: "histogram", tip: tag },
-    texts: made ? [{ text: name, colour: "" }, LINEAR] : [{ text: "nothing finite", colour: "" }],
+    texts: [{ text: made ? `${letters && `${letters}: `}${name}` : "nothing finite" }],
     label: `${tag} over ${unit}s, ${short(made?.lo ?? NaN)} to ${short(made?.hi ?? NaN)}`,
     paint:
       made &&
@@ -308,14 +295,14 @@ function histogram(tag, raw, at) {
 
 /** @param {{app: App, model: Model}} props */
 export function Charts({ app, model }) {
-  const { numbers, layer, state, steps, scene, runs, stepWords: words } = model;
+  const { numbers, layer, state, steps, scene, stepWords: words } = model;
   if (!layer) return null;
   const all = ofLayers(model.series);
   /** @type {[number, number]} */
   const own = [steps[0], steps[steps.length - 1]];
   const span = (all.length > 1 && spanOf(all)) || own;
   const pinned = (scene?.columns ?? []).flatMap(({ question }) => question?.step ?? []);
-  const at = { step: steps[indexOf(steps, state.step)], span, pinned, all, runs, words };
+  const at = { step: steps[indexOf(steps, state.step)], span, pinned, all, words };
   const tags = (/** @type {string} */ group) => plots.tagsOf(numbers?.histograms ?? {}, group);
   const groups = CHOICES.histogram.filter((group) => tags(group).length);
   const group = groups.includes(state.histogram) ? state.histogram : groups[0];
@@ -331,7 +318,7 @@ export function Charts({ app, model }) {
   return html`
     <div class="charts">
       <h2>Layer over ${kindOf(words)}s</h2>
-      <${Key} all=${all} runs=${runs} />
+      <${Key} all=${all} />
       ${found.map(
         (each, i) =>
           each &&

@@ -4,7 +4,6 @@
 import { ROLE_NAMES, decades, groupOf, layerText, matchText } from "../model/compare.js";
 import { SAME } from "../model/state.js";
 import { inWordsOf, percent, runText, short, stepText } from "../model/words.js";
-import { runColour } from "../picture/canvas.js";
 import { number } from "../server/decode.js";
 import { html, useLayoutEffect, useMemo, useRef } from "../vendor/preact_htm.js";
 import { Button, Choice, Icon, Toggle, usePopover } from "./controls.js";
@@ -78,38 +77,23 @@ function Panel({ app, model }) {
 }
 
 /**
- * Where a column stems from, its input image, and what differs.
- * @param {ModelProps & {i: number, place: number}} props
+ * A column in one line: its input image, and where it stems from.
+ * @param {ModelProps & {i: number}} props
  */
-function Side({ app, model, i, place }) {
+function Side({ app, model, i }) {
   const of = model.sides?.each[i];
-  const from = of ? [...of.place, of.follows].filter(Boolean) : ["Loading…"];
-  // None of the parts is broken into lines.
-  const parts = from.flatMap((part, k) => [
-    k ? " · " : "",
-    html`<span class="whole">${part}</span>`,
-  ]);
+  const from = of ? [...of.place, of.follows, of.match].filter(Boolean).join(" · ") : "Loading…";
   return html`
-    <div class=${place ? "side" : "side first"} role="group"
-      aria-label=${of ? `${of.letter} ${of.text}`.trim() : "column, loading"}
-      data-inputs=${of?.inputs ?? "loading"} style=${{ order: place }}>
-      <div class="origin">
-        <b>${of?.letter}</b>
-        ${of && html`<${RunName} run=${of.run} colour=${runColour(of.run, model.runs)} />`}
-        ${i > 0 && html`<${Controls} ...${{ app, model }} />`}
-      </div>
-      <div class="side-body">
-        ${
-          of?.input &&
-          html`<${Thumbnail} picture=${of.input}
-          label=${`network's input of ${of.text}`} />`
-        }
-        <p class="place">${parts}</p>
-      </div>
-      <p class="match" hidden=${!of?.match}>${of?.match}</p>
-      <p class="differs" role="status" hidden=${!of?.notes.length}>
-        ${inWordsOf(of?.notes.join("; ") ?? "")}
-      </p>
+    <div class="side" role="group" data-inputs=${of?.inputs ?? "loading"}
+      aria-label=${of ? `${of.letter} ${of.text}`.trim() : "column, loading"}>
+      ${of?.letter && html`<b>${of.letter}</b><i class="dot" />`}
+      ${
+        of?.input &&
+        html`<${Thumbnail} picture=${of.input} label=${`network's input of ${of.text}`} />`
+      }
+      ${of && html`<${RunName} run=${of.run} />`}
+      <span class="place">${from}</span>
+      ${i > 0 && html`<${Controls} ...${{ app, model }} />`}
     </div>
   `;
 }
@@ -122,12 +106,11 @@ export function Sides({ app, model }) {
   const shown = [0, 1].filter((i) => sides?.each[i] || (i > 0 && isAsked));
   const isOwn = model.scene?.ownScale ?? false;
   const own = () => app.update({ own_scale: isOwn ? 0 : 1 });
-  const count = { "--columns": shown.length };
   return html`
-    <div class="sides" data-inputs=${sides?.inputs ?? "loading"} style=${count}>
-      ${shown.map((i) => html`<${Side} key=${i} ...${{ app, model, i }} place=${i} />`)}
-      <div class="below-sides" style=${{ order: 2 }} hidden=${!sides?.notes.length}>
-        <p class="differs all" role="status">${sides?.notes.join(" ")}</p>
+    <div class="sides" data-inputs=${sides?.inputs ?? "loading"}>
+      ${shown.map((i) => html`<${Side} key=${i} ...${{ app, model, i }} />`)}
+      <div class="row spread" hidden=${!sides?.notes.length}>
+        <p class="differs" role="status">${inWordsOf(sides?.notes.join(" ") ?? "")}</p>
         ${
           sides?.hasScaleNote &&
           html`<${Toggle} class="toggle own-scale" text="Own scales" isOn=${isOwn} press=${own}

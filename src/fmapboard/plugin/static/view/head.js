@@ -12,6 +12,7 @@ import {
   counted,
   deadWord,
   inWordsOf,
+  kindOf,
   short,
   stepText,
   tileText,
@@ -221,9 +222,9 @@ function barsOf({ scene, state, sides }, hovered) {
   const own = scene.wholeLayer ? "whole layer" : whose;
   const hasMaps = !scene.parts[0].isDifference;
   const hasEnds = hasMaps && scene.ownScale && !isEach; // a bar per column has other ends
-  if (hasMaps && !hasEnds) {
-    const of = scene.ownScale ? "A's or B's map" : drawnOf(scene, state);
-    const title = `${own}, ${of}`;
+  // A bar says nothing where no picture has a finite value.
+  if (hasMaps && !hasEnds && (isAnyFinite || one !== null)) {
+    const title = scene.ownScale ? "each map" : `${own}, ${drawnOf(scene, state)}`;
     bars.push({ range: drawnRange(scene, c), palette, title, ...ends });
   }
   scene.columns.forEach((column, i) => {
@@ -273,7 +274,8 @@ function shareText({ maps, order, columns }, having) {
     const share = isNamed || !others.length ? "all" : `${length} of`;
     const but = isNamed ? ` but ${others.join(", ")}` : "";
     const whose = columns.length > 1 ? ` of ${LETTERS[i]}` : "";
-    return ` · ${share} ${counted(order.length, tileText(maps.header))}${whose}${but}`;
+    const all = counted(order.length, tileText(maps.header));
+    return ` · ${whose && share === "all" ? "all" : `${share} ${all}`}${whose}${but}`;
   });
   return shares.join("");
 }
@@ -282,13 +284,14 @@ function shareText({ maps, order, columns }, having) {
  * @param {{model: Model, hovered: number|null}} props `hovered` is the channel under the pointer
  */
 export function Legend({ model, hovered }) {
-  const { scene } = model;
+  const { scene, stepWords } = model;
   const maps = scene?.kind === "maps" ? scene : null;
   const counts = maps ? marksIn(maps) : null;
   const found = counts ?? marksOfKernels(scene);
   const marks = MARKS.filter(({ name }) => found.has(name));
   const follower = maps?.question.role === "feature_maps" && maps.maps.header.activation;
   const dead = follower ? `${deadWord()}: 0 after its ${follower.type}` : deadWord();
+  const isOfBatch = maps && marks.length > 0 && kindOf(stepWords) !== "image";
   return html`
     <div class="legend">
       <div class="legend-bars">
@@ -305,6 +308,7 @@ export function Legend({ model, hovered }) {
             </li>
           `,
         )}
+        ${isOfBatch && html`<li>(whole batch; the pictures are one sample)</li>`}
       </ul>
     </div>
   `;

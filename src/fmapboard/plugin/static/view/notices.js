@@ -61,7 +61,7 @@ export function FirstFault({ model, visit }) {
   };
   return html`
     <p class="first-fault" role="status">
-      <span>Step ${stepText(first.step)}: ${first.text.replaceAll("-Inf", "−Inf")}</span>
+      <span>${first.text}</span>
       <button type="button" hidden=${isThere.step && isThere.layer} onClick=${() => visit(target)}>
         Show ${destination(first, step, layer, isThere)}
       </button>

@@ -12,12 +12,11 @@ import { Icon, typed, usePopover } from "./controls.js";
 /** Length of the end of a name that is always shown. */
 const END = 22;
 
-/** @param {{run: string, colour?: string}} props that of its lines, if lines are drawn */
-export function RunName({ run, colour }) {
+/** @param {{run: string}} props */
+export function RunName({ run }) {
   const [head, tail] = parted(runText(run), END);
   return html`
     <span class="run-name" title=${runText(run)}>
-      ${colour && html`<i class="dot" aria-hidden="true" style=${{ background: colour }} />`}
       <span class="run-head" hidden=${!head}>${head}</span>
       <span class="run-tail"><bdi dir="ltr">${tail}</bdi></span>
     </span>

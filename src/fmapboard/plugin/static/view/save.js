@@ -116,14 +116,13 @@ export async function savePicture(model) {
     say(text, end + RAMP + 10, 43);
     end += RAMP + 40 + context.measureText(text).width;
   }
-  columns.forEach(({ letter, text, match, follows, input, notes: own }, i) => {
+  columns.forEach(({ letter, text, match, follows, input }, i) => {
     const top = HEAD - 10 + i * COLUMN;
     const wide = input ? (INPUT * input.width) / input.height : 0;
     if (input) context.drawImage(input, MARGIN, top, wide, INPUT);
     const left = input ? wide + 2 * MARGIN : MARGIN;
     const first = [letter, text, follows, match].filter(Boolean).join(" · ");
     say(first, left, top + 14, look.text, 13);
-    say(own.join(" · "), left, top + 30, look.text);
   });
   notes.forEach((note, i) =>
     say(note, MARGIN, HEAD + columns.length * COLUMN + i * LINE, look.text),

@@ -29,11 +29,11 @@ export type Cell = { row: number; column: number };
 
 export type Grid = { layers: readonly HealthLayer[]; steps: readonly number[]; run: string };
 
-/** `terms` of the glossary; `texts` with the colours of their lines, "" for none. */
+/** `terms` of the glossary; `texts` with their lines and, of several, whose these are. */
 export type Facts = {
   title: string;
   terms: string;
-  texts: { text: string; colour: string }[];
+  texts: { text: string; colour?: string; dash?: readonly number[]; whose?: string }[];
   tip?: string;
   nonfinite?: boolean;
   label: string;
@@ -50,7 +50,6 @@ export type At = {
   pinned: number[];
   words: Words;
   all: Series[];
-  runs: readonly RunEntry[];
 };
 
 export type IconName = keyof typeof import("./controls.js").ICONS;
