@@ -224,6 +224,15 @@ class InputImage:
     normalization: Normalization | None = None
     block: int = 1
 
+    def is_stretched(self, lo: float, hi: float) -> bool:
+        """True if its colours are not those of the image: it was normalized, and how is unknown.
+
+        Args:
+            lo: The least finite value.
+            hi: The largest one.
+        """
+        return self.normalization is None and not (lo >= 0 and hi <= 1)
+
 
 @dataclass(frozen=True, slots=True)
 class HardImage:

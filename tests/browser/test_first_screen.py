@@ -278,7 +278,7 @@ def test_the_sheet_keeps_the_focus_while_further_runs_are_looked_through(
     assert person.frame.evaluate(focused)
 
 
-def log_with_inputs(run: Path, *, probe: bool) -> None:
+def log_with_inputs(run: Path, *, probe: bool, mean: float = 0.0) -> None:
     """Train on another image at each step, with or without one that is kept."""
     torch.manual_seed(0)
     model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 4, 3))
@@ -288,7 +288,7 @@ def log_with_inputs(run: Path, *, probe: bool) -> None:
         for step in range(6):
             with board.step(step):
                 optimizer.zero_grad()
-                model(torch.rand(2, 3, 16, 16)).square().mean().backward()
+                model(torch.rand(2, 3, 16, 16) - mean).square().mean().backward()
                 optimizer.step()
 
 
@@ -297,6 +297,7 @@ def test_the_input_is_one_thumbnail_if_it_stayed_the_same_otherwise_a_row(
 ) -> None:
     log_with_inputs(tmp_path / "probed", probe=True)
     log_with_inputs(tmp_path / "other", probe=False)
+    log_with_inputs(tmp_path / "normalized", probe=False, mean=0.5)
     log_healthy(tmp_path / "same")
     address = serve(tmp_path)
     for run, rest in (("probed", "; maps in eval mode"), ("same", "")):
@@ -308,6 +309,9 @@ def test_the_input_is_one_thumbnail_if_it_stayed_the_same_otherwise_a_row(
     person = visit(address, view=None, run="other")
     note = person.see(".sheet-note")
     assert note.inner_text() == "a different image at each step, which the maps follow"
+    person = visit(address, view=None, run="normalized")
+    note = person.see(".sheet-note")
+    assert note.inner_text().endswith("which the maps follow; stretched colours")
     assert not person.see(".sheet-corner canvas").is_visible()
     assert person.see(SHEET).first.evaluate(COLOURS) > 6 * 50
 

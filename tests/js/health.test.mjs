@@ -84,6 +84,7 @@ function health(codes, columns = {}, layers = [CONV, RELU]) {
     first_nonfinite: null,
     zero_rows: [],
     is_of_probe: false,
+    input_is_stretched: false,
     states: STATES,
     severe: {},
     errors: {},

@@ -133,10 +133,11 @@ KINDS = ("nonfinite", "large", "dead", "constant", "unchanged")
 """States that are faults, the most severe first; also the keys of ``since``."""
 LASTING = 4
 """Number of logged steps after which a dead channel is lastingly dead."""
-INPUT_NUMBERS = ("minimum", "maximum", "mean", "std", "nonfinite", "interleaved")
+INPUT_NUMBERS = ("minimum", "maximum", "mean", "std", "nonfinite", "interleaved", "stretched")
 """Numbers of the drawn images that the network received: four of their finite values, how many
 values are NaN or infinite and, of images of three channels, the mean difference of neighbours in a
-row by their place modulo 3, the least over the largest: near 1, unless colours take turns."""
+row by their place modulo 3, the least over the largest: near 1, unless colours take turns; and 1 if
+they are drawn in other colours than they had before they were normalized, otherwise 0."""
 Flags = npt.NDArray[np.bool_]
 
 

@@ -185,12 +185,12 @@ def draw_input_image(image: InputImage) -> tuple[Picture, str]:
         shift = np.reshape(mean, _CHANNEL)
         known = known * scale + shift
         how = "de-normalized with the given mean and standard deviation"
-    elif lo >= 0.0 and hi <= 1.0:
-        how = "values 0…1, unchanged"
-    else:
+    elif image.is_stretched(float(lo), float(hi)):
         span = hi - lo
         known = (known - lo) / span if hi > lo else np.zeros_like(known)
         how = f"stretched between its extremes {lo:.4g} and {hi:.4g}"
+    else:
+        how = "values 0…1, unchanged"
     scaled = np.clip(known, 0, 1) * 255
     pixels = np.round(scaled).astype(np.uint8)
     channels, height, width = pixels.shape

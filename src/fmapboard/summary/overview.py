@@ -49,6 +49,7 @@ def input_numbers(images: Sequence[InputImage]) -> dict[str, float]:
             "std": float(values.std()),
             "nonfinite": nonfinite,
             "interleaved": _interleaved(images),
+            "stretched": float(images[0].is_stretched(values.min(), values.max())),
         }
     for name, number in list(numbers.items()):
         if not np.isfinite(number):

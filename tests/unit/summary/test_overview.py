@@ -25,6 +25,7 @@ from fmapboard.records import (
     KernelShape,
     LayerCall,
     LayerMeasurement,
+    Normalization,
     Parameter,
     Planes,
     Sample,
@@ -300,11 +301,21 @@ def test_values_of_the_input_that_are_not_finite_are_counted() -> None:
         inputs = tuple(InputImage(n, each) for n, each in enumerate(values))
         return dict(Run()(layer(), inputs=inputs).network_input)
 
-    healthy = {"minimum": 1.0, "maximum": 3.0, "mean": 2.0, "std": 1.0}
+    healthy = {"minimum": 1.0, "maximum": 3.0, "mean": 2.0, "std": 1.0, "stretched": 1.0}
     assert of([1.0, 3.0]) == {**healthy, "nonfinite": 0}
     assert of([1.0, 3.0], [math.nan, math.inf]) == {**healthy, "nonfinite": 2}
     assert of([math.nan, -math.inf]) == {"nonfinite": 2}
     assert of() == {}
+
+
+def test_colours_are_stretched_where_images_were_normalized_and_how_is_not_known() -> None:
+    def of(lo: float, hi: float, normalization: Normalization | None = None) -> float:
+        values = np.linspace(lo, hi, 12, dtype=np.float32).reshape(3, 2, 2)
+        image = InputImage(0, values, normalization)
+        return Run()(layer(), inputs=(image,)).network_input["stretched"]
+
+    assert [of(0, 1), of(0.2, 0.7), of(-0.1, 1), of(0, 1.1), of(-2, 2)] == [0, 0, 1, 1, 1]
+    assert of(-2, 2, ((0.5,) * 3, (0.25,) * 3)) == 0
 
 
 def test_colours_that_take_turns_in_a_row_are_told_from_photographs() -> None:

@@ -29,7 +29,7 @@ from fmapboard.health.states import (
 from fmapboard.health.table import HealthRow, HealthTable
 from fmapboard.plugin.answers import Binary, MaybeNonfinite, Missing
 from fmapboard.plugin.layer_series import nearest, series_of
-from fmapboard.plugin.overview_series import RunOverview, run_overview
+from fmapboard.plugin.overview_series import ModelOverview, RunOverview, run_overview
 from fmapboard.plugin.stored_record import WEIGHTS, Record, change, records_at
 from fmapboard.plugin.tag_names import layer_of
 from fmapboard.runs.provider import Provider
@@ -173,6 +173,8 @@ class Health(Binary):
         zero_rows: rows of the layers that have no value but 0 at any kept step: in a run of
             differences, those of layers that do not differ.
         is_of_probe: the drawn maps are those of fixed images in a pass of their own, in eval mode.
+        input_is_stretched: its pictures have other colours than the images before they were
+            normalized.
         errors: step -> why its record cannot be read.
         arrays: float [steps, layers], NaN where a number is not known; empty if there are more than
             `MAX_NUMBERS` cells.
@@ -193,6 +195,7 @@ class Health(Binary):
     severe: Mapping[int, str]
     zero_rows: list[int]
     is_of_probe: bool
+    input_is_stretched: bool
     errors: Mapping[int, str]
     arrays: dict[str, Floats]
     codes: Codes
@@ -228,6 +231,7 @@ def health(provider: Provider, run: str) -> Health:
         severe=_severe(codes, table.columns["dead"]),
         zero_rows=_zero_rows(table),
         is_of_probe=bool(np.isfinite(table.columns["change"]).any()),  # of a probe's maps only
+        input_is_stretched=any(_is_stretched(model) for model in overview.models),
         errors=table.errors,
         arrays={name: table.columns[name] for name in sent},
         codes=codes,
@@ -412,6 +416,10 @@ def _weights_only(key: str, step: int, record: Record | FormatError) -> WeightsO
 def _is_activation(table: HealthTable) -> Flags:
     layers = [row.facts for row in table.rows]
     return is_activation(layers, table.columns["dead"])
+
+
+def _is_stretched(model: ModelOverview) -> bool:
+    return model.newest.network_input.get("stretched") == 1.0
 
 
 def _severe(codes: Codes, dead: Floats) -> dict[int, str]:

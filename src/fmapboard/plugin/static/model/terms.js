@@ -21,6 +21,9 @@ export const GLOSSARY = Object.freeze({
     "Fixed images have a pass of their own, without Dropout, in which BatchNorm uses its running " +
     "averages. Early in training these are near 0 and 1, and the maps may be much larger or " +
     "smaller than those of the batch.",
+  stretched:
+    "The network received normalized images, and how is not known: their least value is black, " +
+    "their largest one white, and colours are not those of the photographs.",
   scale:
     "The values that get the first and the last colour: those of each channel, or of the whole " +
     "layer.",
@@ -78,6 +81,7 @@ export const GLOSSARY = Object.freeze({
  */
 const NAMES = Object.freeze({
   eval_mode: "eval mode",
+  stretched: "stretched colours",
   does_not_learn: "does not learn",
   not_known: "not known",
   no_training: "no training",

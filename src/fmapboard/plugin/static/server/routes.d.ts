@@ -73,6 +73,8 @@ export interface HealthAnswer {
   zero_rows: number[];
   /** the drawn maps are those of fixed images in a pass of their own, in eval mode. */
   is_of_probe: boolean;
+  /** its pictures have other colours than the images before they were normalized. */
+  input_is_stretched: boolean;
   /** step -> why its record cannot be read. */
   errors: Record<string, string>;
   /** float [steps, layers], NaN where a number is not known; empty if there are more than `MAX_NUMBERS` cells. */

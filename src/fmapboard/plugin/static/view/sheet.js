@@ -18,7 +18,7 @@ import { Segments, reveal } from "./controls.js";
 import { Painted } from "./hooks.js";
 
 /** @import {App} from "../app.js" */
-/** @import {Front, SheetScale, Unit} from "../model/model.js" */
+/** @import {Front, SheetScale} from "../model/model.js" */
 /** @import {Box, Look, SheetLayout, Tile} from "../picture/picture.js" */
 /** @import {Child} from "../vendor/preact_htm.js" */
 /** @import {Health, HealthLayer, Pass, SheetInput, SheetPage} from "../server/server.js" */
@@ -200,19 +200,19 @@ export function ContactSheet({ app, front, palette, scale, children }) {
       <div class="sheet-head" ref=${head}>
         <div class="sheet-corner">
           ${
+            sheet &&
             input &&
             isSame &&
-            html`<${Corner} isOfProbe=${sheet?.health.is_of_probe ?? false}
-              ...${{ input, left, ratio }} />`
+            html`<${Corner} ...${{ input, left, ratio, health: sheet.health }} />`
           }
         </div>
         <div class="sheet-steps">${sheet && stepNames(sheet, pitch)}</div>
       </div>
       ${
+        sheet &&
         input &&
         !isSame &&
-        html`<${InputRow} unit=${unitOf(sheet)} ...${{ input, pitch, ratio }}
-        />`
+        html`<${InputRow} ...${{ input, pitch, ratio, health: sheet.health }} />`
       }
       <div ref=${body}>
         ${
@@ -257,14 +257,25 @@ function columnsText({ health: { steps: kept, step_words: named }, layout: { ste
   return steps.length < kept.length ? `${steps.length} of ${all}` : all;
 }
 
-/** @param {Sheet|null} sheet */
-const unitOf = (sheet) => words.kindOf(sheet?.health.step_words);
+/**
+ * What is said of the input, and of the maps beside it.
+ * @param {{text: string, health: Health}} props
+ */
+function About({ text, health }) {
+  /** @type {Child[]} */
+  const said = [text];
+  if (health.is_of_probe)
+    said.push(html`<span ...${explanation("eval_mode")}>maps in eval mode</span>`);
+  if (health.input_is_stretched)
+    said.push(html`<span ...${explanation("stretched")}>stretched colours</span>`);
+  return said.filter(Boolean).map((each, i) => html`${i > 0 && "; "}${each}`);
+}
 
 /**
  * The input that all steps have.
- * @param {{input: SheetInput, left: number, ratio: number, isOfProbe: boolean}} props
+ * @param {{input: SheetInput, left: number, ratio: number, health: Health}} props
  */
-function Corner({ input, left, ratio, isOfProbe }) {
+function Corner({ input, left, ratio, health }) {
   const paint = (/** @type {HTMLCanvasElement} */ canvas) => {
     const size = { width: input.width / ratio, height: input.height / ratio };
     const look = theme();
@@ -273,20 +284,21 @@ function Corner({ input, left, ratio, isOfProbe }) {
     paintTiles(context, { ...size, top: 0, ratio }, look, [tile]);
   };
   const always = left < NARROW ? "same input" : "input, the same at every step";
-  const inEval = html`<span ...${explanation("eval_mode")}>; maps in eval mode</span>`;
   return html`
     <${Painted} aria-hidden="true" paint=${paint} of=${[input, ratio, themeName()]} />
     <span class="sheet-input-text">
-      ${input.same === null ? "input" : always}${isOfProbe && inEval}
+      <${About} text=${input.same === null ? "input" : always} health=${health} />
     </span>
   `;
 }
 
+const DIFFERENT = "a different image at each step, which the maps follow";
+
 /**
  * The input of each step.
- * @param {{input: SheetInput, unit: Unit, pitch: number, ratio: number}} props
+ * @param {{input: SheetInput, pitch: number, ratio: number, health: Health}} props
  */
-function InputRow({ input, unit, pitch, ratio }) {
+function InputRow({ input, pitch, ratio, health }) {
   const paint = (/** @type {HTMLCanvasElement} */ canvas) => {
     const [look, whole] = [theme(), { width: input.kept.length * pitch, height: pitch }];
     const size = { width: input.width / ratio, height: input.height / ratio };
@@ -299,12 +311,13 @@ function InputRow({ input, unit, pitch, ratio }) {
     const context = prepare(canvas, whole.width, whole.height);
     paintTiles(context, { ...whole, top: 0, ratio }, look, tiles);
   };
+  const isOfImages = words.kindOf(health.step_words) === "image";
   return html`
     <div class="sheet-page">
       <div class="sheet-names">
         <b>input</b>
         <span class="sheet-note">
-          ${unit === "image" ? "" : "a different image at each step, which the maps follow"}
+          <${About} text=${isOfImages ? "" : DIFFERENT} health=${health} />
         </span>
       </div>
       <${Painted} aria-hidden="true" paint=${paint} of=${[input, pitch, ratio, themeName()]} />
