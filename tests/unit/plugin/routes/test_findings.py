@@ -158,7 +158,7 @@ def test_non_finite_values_that_the_check_tells_of_are_said_once(
     spelled = "gen: 2" if name else "2"
     assert f"first in `{spelled}`, whose " in listed[0]["message"]
     facts, _ = open_tab(tmp_path).open("data/health", run="run")
-    assert f"of layer {spelled} (Conv2d" in facts["first_nonfinite"]["text"]
+    assert f"first in {spelled}, whose 2.weight is not" in facts["first_nonfinite"]["text"]
 
 
 def test_what_the_loss_does_is_said_beside_a_cause_and_not_twice(tmp_path: Path) -> None:
