@@ -230,7 +230,6 @@ def test_consequences_stand_below_their_cause_without_advice_of_their_own() -> N
          "May follow from images_not_scaled. A step was too large."),
         ("uneven_upsampling", "", "A step was too large. Lower the learning rate."),
     ]  # fmt: skip
-    assert listed[1].explained("the finding above") == "May follow from the finding above."
     assert by_cause(listed) == listed
     earlier = replace(listed[2], meaning="May follow from images_not_scaled. A step was too large")
     assert by_cause([*listed[:2], earlier, listed[3]]) == listed

@@ -46,11 +46,11 @@ class ExplodingCheck(Rule):
         yield Finding(
             message=f"magnitudes in {call_text(table, row)} grew {rounded(grown.factor)}-fold "
             f"since step {table.steps[0]}, to {rounded(grown.largest)} "
-            f"({self.growth:.0f}-fold or more {table.since_text(grown.step, grown.last)})",
+            f"({self.growth:,.0f}-fold or more {table.since_text(grown.step, grown.last)})",
             since_step=grown.step,
             layer=row.facts.label,
             value=grown.factor,
-            healthy=f"less than {self.growth:.0f}-fold",
+            healthy=f"less than {self.growth:,.0f}-fold",
             meaning="The weights grow: the rate is too high, the loss has no lower bound, or the "
             "targets are far from 0",
             advice="Lower the learning rate, or clip the gradients; scale targets that are far "

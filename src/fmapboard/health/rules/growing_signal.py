@@ -51,7 +51,7 @@ class GrowingSignalCheck(Rule):
             since_step=table.steps[0],
             layer=grown.last.facts.label,
             value=grown.factor,
-            healthy=f"less than {self.depth:.0f}-fold",
+            healthy=f"less than {self.depth:,.0f}-fold",
             meaning="The initial weights are too large: each layer amplifies the signal",
             advice="Scale the initial weights with the number of inputs, or add normalization",
             picture=evidence.record.picture(grown.last),

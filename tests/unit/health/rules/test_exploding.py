@@ -15,10 +15,10 @@ from fmapboard.health.rules import ExplodingCheck
 def test_magnitudes_that_grow_over_the_steps() -> None:
     (found,) = ExplodingCheck()(record(columns={"maximum": {2: from_step(4, 1000.0, 1.0)}}))
     assert (found.layer, found.since_step, found.value) == ("conv2", 40, 1000.0)
-    assert found.message.endswith("(1000-fold or more since step 40)")
+    assert found.message.endswith("(1,000-fold or more since step 40)")
     shrunk = {"maximum": {2: [1.0, 1.0, 1e3, 1e3, *[1.0] * (LAST - 4)]}}
     (found,) = ExplodingCheck()(record(columns=shrunk))
-    assert found.message.endswith("(1000-fold or more from step 20 to 30)")
+    assert found.message.endswith("(1,000-fold or more from step 20 to 30)")
     grown = {"maximum": {2: from_step(4, 999.0, 1.0)}}
     assert ExplodingCheck()(record(columns=grown)) == []
 
