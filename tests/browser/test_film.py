@@ -119,7 +119,7 @@ def test_the_scale_is_locked_over_all_steps_and_can_be_unlocked(
     person.wait(READY)
     values = [maps[2] for maps in stored_maps(grown / "probed", "first").values()]
     scale = person.see(".film-scale")
-    assert scale.text_content() == "Scale locked over all 20 kept steps."
+    assert scale.text_content() == "One scale for all 20 kept steps."
     said = scale.get_attribute("title")
     found = re.fullmatch(r"channel 2 (\S+) … (\S+)", said)
     assert found is not None, said
@@ -169,7 +169,7 @@ def test_different_inputs_are_marked(grown_address: str, visit: Callable[..., Pe
         person.wait(READY)
         notes[run] = person.see(".film-inputs").text_content()
     assert notes == {
-        "probed": "Same input at all 20 steps: changes are the network's.",
+        "probed": "The same input at every step.",
         "unprobed": "A different input at each step: changes are not the network's alone.",
     }
 
@@ -238,8 +238,9 @@ def test_few_frames_are_requested_and_a_frame_that_fails_says_why(
     box = person.see(".film canvas").bounding_box()
     said = set()
     for x in range(170, int(box["width"]), 40):
-        person.page.mouse.move(box["x"] + x, box["y"] + 10)
-        said.add(person.see(".film .status").text_content())
+        for y in (10, 460):  # of two bands
+            person.page.mouse.move(box["x"] + x, box["y"] + y)
+            said.add(person.see(".film .status").text_content())
     assert "step 3 · channel 1: cannot be loaded: step 3 is gone (HTTP 404)" in said
     with person.page.expect_response(re.compile(rf"data/maps\?.*[?&]step={LAST}&")):
         person.see(".film-strip").evaluate("(strip) => { strip.scrollTop = 1e6; }")
@@ -287,14 +288,12 @@ def test_a_step_far_beyond_the_others_does_not_set_their_scale(
     )
     person.wait(READY)
     scale = person.see(".film-scale")
-    assert scale.inner_text().endswith(
-        "Without frames marked ▲, far beyond the others: there, colours stop at both ends."
-    )
+    assert scale.inner_text() == "One scale, without 1 outlying (▲) step."
     said = scale.get_attribute("title").replace("−", "-")
     lo, hi = map(float, re.findall(r"channel 0 (\S+) … (\S+)", said)[0])
     assert max(abs(lo), abs(hi)) < 5
     readout = person.see(".film .status")
-    person.see(".film-strip").hover(position={"x": 156 + 5 * 104 + 20, "y": 180})
+    person.see(".film-strip").hover(position={"x": 156 + 2 * 104 + 20, "y": 330})
     assert "beyond the scale" in readout.text_content()
 
 
@@ -318,3 +317,21 @@ def test_a_strip_opens_at_the_first_fault_of_its_channels_unless_a_step_is_chose
     assert top_band(channels="0") > first + 0.5  # has no fault
     assert top_band(channels="1") == pytest.approx(first, abs=0.05)
     assert top_band(channels="1", step=LAST) > first + 0.5
+
+
+def test_the_same_input_is_drawn_once_and_all_steps_are_in_view(
+    grown_address: str, visit: Callable[..., Person]
+) -> None:
+    said = {}
+    for run in ("probed", "unprobed"):
+        person = visit(grown_address, view="film", run=run, layer="fmapboard/first", channels="0")
+        person.wait(READY)
+        person.settle()
+        strip = person.see(".film-strip")
+        assert strip.evaluate("(e) => e.scrollHeight <= e.clientHeight"), run
+        # Above the maps is an input of each step, unless there is one for all.
+        person.see(".film canvas").hover(position={"x": 156 + 88 + 20, "y": 60})
+        person.settle()
+        said[run] = person.see(".film .status").text_content()
+    assert " · y " in said["probed"]
+    assert " · y " not in said["unprobed"]

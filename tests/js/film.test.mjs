@@ -90,7 +90,6 @@ test(
     const found = lockedRanges([{ ...HISTORY, arrays }], "feature_maps", CHANNEL);
     assert.deepEqual([...(found?.ranges.lo ?? [])], [-3, 0]);
     assert.deepEqual([...(found?.ranges.hi ?? [])], [5, 8]);
-    assert.equal(found?.inFilm.large.size, 0);
     assert.equal(lockedRanges([HISTORY], "inputs", CHANNEL), null);
   },
 );
@@ -103,18 +102,14 @@ test("the locked scale is without the steps that the server leaves out, which ar
   const arrays = {
     "inputs.lo": array(-1, 0, -80, 0, -1, 0, -1, 0),
     "inputs.hi": array(1, 30, 2, 2, 1, 20, 3, 10),
-    "inputs.left_out": array(0, 1, 3, 0, 0, 2, 0, 0),
+    "inputs.left_out": array(0, 1, 4, 0, 0, 2, 0, 0),
     "inputs.left_out_of_layer": array(0, 0, 0, 0, 0, 0, 1, 1),
   };
   const history = { steps: [0, 1, 2, 3], arrays };
   const found = lockedRanges([history], "inputs", CHANNEL);
   assert.deepEqual([...(found?.ranges.lo ?? [])], [-1, 0]);
   assert.deepEqual([...(found?.ranges.hi ?? [])], [3, 10]);
-  const { large, faulty, beyond } = found?.inFilm ?? {};
-  assert.deepEqual(
-    [large, faulty, beyond].map((of) => [...(of ?? [])]),
-    [[[1, 1]], [[1, 1]], [[0, 1]]],
-  );
+  assert.deepEqual(found?.leftOut, [[3, 2], [, 1], [, 1], [], [1]]);
   const film = { locked: found?.ranges ?? null, history, role: "inputs", how: CHANNEL };
   const strip = /** @type {any} */ ({ ...film, steps: [0, 1, 3] });
   const marked = [0, 1, 2].map((i) => [0, 1].map((c) => isBeyond(strip, i, c)));
@@ -127,27 +122,23 @@ test("the locked scale is without the steps that the server leaves out, which ar
   assert.deepEqual([layer?.ranges.lo[0], layer?.ranges.hi[0]], [-80, 30]);
 });
 
-test("the colour bar of a channel says which steps its scale leaves out", () => {
+test("the colour bar of a channel says how many steps its scale is of", () => {
   const film = {
-    locked: { lo: [-1, 0], hi: [3, 30] },
+    locked: { lo: [-1, 0, 0], hi: [3, 30, 1] },
     isLocked: true,
     steps: [0, 1, 2, 3, 4],
     sharing: "",
-    inFilm: {
-      large: new Map([0, 1].map((c) => [c, 1])),
-      beyond: new Map([[0, 1]]),
-      faulty: new Map(),
-    },
+    leftOut: [[3, 4, 5], [1, 1], [], [], [1]],
     how: CHANNEL,
     unit: "step",
   };
-  const of = (/** @type {number} */ channel) => scaleWords(/** @type {any} */ (film), channel);
-  assert.deepEqual(of(0), [
-    "−1 … 3",
-    "locked over 3 of 5 steps",
-    "(no large values, 1 beyond scale)",
-  ]);
-  assert.deepEqual(of(1), ["0 … 30", "locked over 4 of 5 steps", "(no large values)"]);
+  const of = (/** @type {number} */ channel, more = {}) =>
+    scaleWords(/** @type {any} */ ({ ...film, ...more }), channel);
+  assert.deepEqual(of(0), ["−1 … 3", "3 of 5 steps"]);
+  assert.deepEqual(of(1), ["0 … 30", "4 of 5 steps"]);
+  assert.deepEqual(of(2), ["0 … 1", "all 5 steps"]);
+  assert.deepEqual(of(2, { sharing: "A, B" }), ["0 … 1", "steps of A, B"]);
+  assert.deepEqual(of(2, { locked: null, isLocked: false }), ["each step its own"]);
 });
 
 test("strips of other sizes are scrolled to the same channel", () => {
@@ -211,6 +202,13 @@ const REQUEST = {
   hasKernels: false,
 };
 
+/** 20 steps of a small network, in a window of usual size. */
+const HEALTHY = {
+  ...REQUEST,
+  ...{ wraps: true, rows: 1, tile: 0, count: 20, mapHeight: 48, mapWidth: 48 },
+  ...{ windowWidth: 950, windowHeight: 640 },
+};
+
 test("200 steps: only the visible columns are loaded, and a few ahead", () => {
   const of = filmLayout(REQUEST);
   assert.equal(of.cellWidth, 104);
@@ -223,22 +221,25 @@ test("200 steps: only the visible columns are loaded, and a few ahead", () => {
 test("frames fit the window with several steps in view, and labels do not overlap", () => {
   const auto = { ...REQUEST, tile: 0, rows: 1 };
   assert.equal(filmLayout(auto).tileWidth, 96);
-  assert.equal(filmLayout({ ...auto, count: 2 }).tileWidth, 384); // a short run fills the window
-  assert.equal(filmLayout({ ...auto, windowHeight: 200 }).tileWidth, 64);
+  assert.equal(filmLayout({ ...auto, count: 2 }).tileWidth, 265); // a short run fills the window
+  assert.equal(filmLayout({ ...auto, windowHeight: 200 }).tileWidth, 65);
   const flat = filmLayout({ ...REQUEST, tile: 24, hasKernels: true });
   assert.ok(flat.cellHeight >= 16 + 50 + 45);
 });
 
-test("what is left of the window's height is that of kernels, and then of inputs", () => {
-  const few = { ...REQUEST, tile: 0, rows: 1, count: 4, wraps: true, hasInput: true };
-  const heights = (/** @type {number} */ windowHeight) => {
-    const of = filmLayout({ ...few, hasKernels: true, windowHeight });
-    assert.ok(of.bands === 1 && of.height <= windowHeight);
-    return [of.tileHeight, of.kernelHeight, of.inputHeight];
-  };
-  const [low, middle, high] = [460, 540, 900].map(heights);
-  assert.ok(low[1] < middle[1] && middle[1] < high[1] && high[1] >= high[0]);
-  assert.deepEqual([low[2], high[2]], [56, 160]);
+test("input, map and kernel of a step have the same width", () => {
+  const few = { ...REQUEST, tile: 0, rows: 1, count: 4, wraps: true, hasKernels: true };
+  const { bands, tileWidth, inputHeight, kernelHeight } = filmLayout(few);
+  assert.deepEqual([bands, tileWidth, inputHeight, kernelHeight], [1, 175, 175, 175]);
+});
+
+test("an input of all steps is drawn once, beside the frames, which are larger for it", () => {
+  const ten = { ...HEALTHY, count: 10, hasKernels: true };
+  const own = filmLayout(ten);
+  const one = filmLayout({ ...ten, isOneInput: true });
+  assert.deepEqual([own.inputHeight, one.inputHeight], [own.tileHeight, 0]);
+  assert.deepEqual([own.tileWidth, one.tileWidth], [82, 123]);
+  assert.deepEqual([own.left, one.left], [156, 156 + 123 + 8]);
 });
 
 test("a point of the strip is a step, a channel, and a place in its map", () => {
@@ -270,43 +271,57 @@ test(
     assert.equal(filmHit(of, of.left + 104 * 8, y), null, "right of the last place");
     const few = { ...REQUEST, wraps: true, rows: 1, tile: 0, count: 12, windowHeight: 700 };
     const { columns, bands, tileWidth, height: whole } = filmLayout(few);
-    assert.deepEqual([columns, bands, tileWidth], [6, 2, 128]);
+    assert.deepEqual([columns, bands, tileWidth], [6, 2, 131]);
     assert.ok(whole <= 700);
-    assert.equal(filmLayout({ ...few, count: 200 }).tileWidth, 96, "as without wrapping");
   },
 );
 
-test("a strip of several bands has frames that fill the width, and bands of equal length", () => {
-  const healthy = { ...REQUEST, wraps: true, rows: 1, tile: 0, count: 20, mapHeight: 48 };
-  const of = filmLayout({ ...healthy, mapWidth: 48, windowWidth: 950, windowHeight: 640 });
+test("all steps are in view where frames can be legible, and fill the width", () => {
+  const of = filmLayout({ ...HEALTHY, hasKernels: true });
   assert.deepEqual([of.columns, of.bands, of.tileWidth], [10, 2, 70]);
   assert.ok(of.width <= 950 && of.height <= 640);
-  const more = filmLayout({ ...healthy, mapWidth: 48, rows: 3, count: 21 });
-  assert.deepEqual([more.columns, more.bands], [7, 3]);
-  const long = { ...healthy, isSequence: true, mapHeight: 1, mapWidth: 493, hasInput: false };
-  const curves = filmLayout({ ...long, count: 10, windowWidth: 950, windowHeight: 640 });
-  assert.ok(curves.columns * curves.cellWidth > 0.95 * (950 - curves.left - 8));
+  const more = filmLayout({ ...HEALTHY, rows: 3, count: 21 });
+  assert.deepEqual([more.columns, more.bands, more.tileWidth], [11, 2, 63], "scrolls");
+  const low = filmLayout({ ...HEALTHY, hasKernels: true, windowWidth: 690, windowHeight: 520 });
+  assert.deepEqual([low.columns, low.bands, low.tileWidth], [7, 3, 62], "two bands in view");
+  const large = { ...HEALTHY, mapHeight: 128, mapWidth: 128, windowWidth: 625, windowHeight: 250 };
+  const wide = filmLayout(large);
+  assert.deepEqual([wide.columns, wide.tileWidth], [3, 128], "within the width");
+});
+
+test("a strip that does not wrap shows whole columns at each of its steps", () => {
+  const of = filmLayout({ ...HEALTHY, wraps: false, windowWidth: 935, windowHeight: 330 });
+  const seen = Math.round((935 - of.left) / of.cellWidth);
+  assert.ok(seen * of.cellWidth >= 935 - of.left, "nothing of one more");
+  assert.ok(of.width - 935 >= (20 - seen) * of.cellWidth, "the last column can be at the right");
+});
+
+test("curves fill the width and the height, however flat they are", () => {
+  const long = { ...HEALTHY, isSequence: true, mapHeight: 1, mapWidth: 493, hasInput: false };
+  const of = filmLayout({ ...long, count: 10, hasKernels: true });
+  assert.deepEqual([of.columns, of.bands, of.tileWidth, of.tileHeight], [5, 2, 149, 111]);
+  assert.equal(of.kernelHeight, of.tileHeight);
+  assert.ok(of.width > 0.95 * 950 && of.height <= 640);
 });
 
 test("a window scrolls to whole bands, unless the asked one is in sight", () => {
-  const of = filmLayout({ ...REQUEST, wraps: true, rows: 1, windowHeight: 500 });
+  const of = filmLayout({ ...REQUEST, wraps: true, rows: 1, windowHeight: 600 });
   const { bandHeight } = of;
-  const window = { scrollTop: 0, clientHeight: 500 };
-  const seen = Math.floor(500 / bandHeight);
+  const window = { scrollTop: 0, clientHeight: 600 };
+  const seen = Math.floor(600 / bandHeight);
   assert.equal(bandsFrom(of, window, bandHeight), 0);
   assert.equal(bandsFrom(of, window, 9 * bandHeight), (10 - seen) * bandHeight);
   assert.equal(bandsFrom(of, { ...window, scrollTop: 999 }, bandHeight), bandHeight);
-  assert.equal((of.height - 500) % bandHeight, 0);
+  assert.equal((of.height - 600) % bandHeight, 0);
 });
 
 test("a long sequence is shrunk, a map never", () => {
-  const sequence = { ...REQUEST, isSequence: true, mapHeight: 1, mapWidth: 1000 };
-  assert.ok(filmLayout(sequence).factor < 1);
-  assert.ok(Math.abs(filmLayout(sequence).tileWidth - 224) <= 1);
+  const sequence = { ...REQUEST, isSequence: true, mapHeight: 1, mapWidth: 1000, tile: 200 };
+  assert.equal(filmLayout(sequence).factor, 0.2);
   assert.equal(filmLayout({ ...REQUEST, mapHeight: 200, mapWidth: 200 }).factor, 1);
 });
 
-test("a long signal is a curve that leaves out no value", () => {
+test("a signal is a curve that leaves out no value", () => {
   const values = [0, 1, 0, 0.5, 0.5, 0.5];
   const [no, c] = [0, 7];
   const curve = (/** @type {number[]} */ marks) => [
@@ -321,8 +336,12 @@ test("a long signal is a curve that leaves out no value", () => {
   assert.deepEqual(curve([]), [c, no, no, c, c, c, c, c, no]);
   const bad = MARK_TABLE[MARK.NAN];
   assert.deepEqual(curve([0, 0, 0, MARK.NAN]), [c, bad, no, c, bad, c, c, bad, no]);
-  const kinds = [128, 127].map((width) => isCurve({ height: 1, width }));
-  assert.deepEqual(kinds, [true, false]);
+  const sizes = [
+    { height: 1, width: 2 },
+    { height: 1, width: 1 },
+    { height: 2, width: 64 },
+  ];
+  assert.deepEqual(sizes.map(isCurve), [true, false, false]);
 });
 
 test("frames share one scale: the same value has the same colour at every step", () => {

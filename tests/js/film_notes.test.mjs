@@ -37,8 +37,8 @@ test("a fault at a step without pictures leads to the next one, or the last, and
   );
 });
 
-test("steps of the scale are logged ones where not all of them have pictures", () => {
-  const note = (/** @type {number[]} */ steps, leftOut = 0, faulty = new Map()) => {
+test("one sentence says which steps the scale is of, or which it leaves out", () => {
+  const note = (/** @type {number[]} */ steps, /** @type {number[][]} */ ...leftOut) => {
     const film = {
       history: HISTORY,
       steps,
@@ -46,26 +46,20 @@ test("steps of the scale are logged ones where not all of them have pictures", (
       isLocked: true,
       layer: LAYER,
       locked: { lo: [0], hi: [1] },
-      inFilm: { large: new Map([[0, leftOut]]), beyond: new Map(), faulty },
+      leftOut: [[4, 4], ...leftOut],
       sharing: "",
       how: { scale: "channel", zeroCentred: false },
-      order: [0],
+      order: [0, 1],
       unit: "step",
     };
     return scaleNote(/** @type {any} */ (film));
   };
-  assert.equal(note([0, 20]), "Scale locked over all 4 logged steps.");
-  assert.equal(
-    note([0, 20], 3),
-    "Scale locked over all 4 logged steps. Without 3 steps with large values: " +
-      "there, colours stop at both ends.",
-  );
-  assert.equal(note(HISTORY.steps), "Scale locked over all 4 kept steps.");
-  assert.equal(
-    note(HISTORY.steps, 0, new Map([[0, 2]])),
-    "Scale locked over all 4 kept steps. Without frames that are dead or not " +
-      "finite: there, colours stop at both ends.",
-  );
+  assert.equal(note([0, 20]), "One scale for all 4 logged steps.");
+  assert.equal(note(HISTORY.steps), "One scale for all 4 kept steps.");
+  assert.equal(note([0, 20], [3]), "One scale, without 3 large steps.");
+  assert.equal(note([0, 20], [], [1]), "One scale, without 1 non-finite step.");
+  const most = "One scale, without 1 large, 2 dead, 1 outlying (▲) steps.";
+  assert.equal(note([0, 20], [1], [], [1, 2], [1]), most);
 });
 
 /** A run of `visualize`, whose last image has no picture. */

@@ -9,10 +9,17 @@ from fmapboard.formats.overview import Flags
 from fmapboard.formats.tab_records import Floats
 from fmapboard.health.states import DEAD, IS_LARGE, MOSTLY_DEAD, NONFINITE
 
-LARGE = 1
-FAULTY = 2
-FAR = 3
-"""Why a step is left out: its values are large; dead or not finite; or far beyond the others."""
+LARGE_STEP = 1
+NONFINITE_STEP = 2
+DEAD_STEP = 3
+FAR_STEP = 4
+"""Why a step is left out: its values are large, not finite, dead, or far beyond the others."""
+_REASONS = (
+    ((IS_LARGE,), LARGE_STEP),
+    ((NONFINITE,), NONFINITE_STEP),
+    ((DEAD, MOSTLY_DEAD), DEAD_STEP),
+)
+"""States of a channel for which steps are left out."""
 _FACTOR = 10
 """Steps whose magnitude exceeds that of all others by this factor are far beyond them."""
 _FEW = 0.25
@@ -22,30 +29,38 @@ _FEW = 0.25
 def left_out(lo: Floats, hi: Floats, codes: Floats, *, is_of_layer: bool) -> Floats:
     """Why each step is left out of the scale, 0 if it is not.
 
-    A channel that is large, or dead or not finite, at all of its steps keeps them.
+    Steps are left out only as long as most of a channel's steps remain.
 
     Args:
-        lo: smallest drawn values, [steps, drawn], NaN where not known.
+        lo: smallest drawn values, [steps, drawn], NaN where not known; 0, as ``hi``, of a map
+            without a finite value.
         hi: likewise, the largest.
         codes: of the channels' states, see `health.states`, likewise.
         is_of_layer: all channels have one scale.
     """
-    is_known = lo <= hi
-    is_large = codes == IS_LARGE
+    has_no_value = (codes == NONFINITE) & (lo == 0) & (hi == 0)
+    is_known = (lo <= hi) & ~has_no_value
+    reasons = np.zeros(lo.shape, np.float32)
+    for states, reason in _REASONS:
+        reasons[np.isin(codes, states)] = reason
     if is_of_layer:
-        is_large[:] = is_large.any(axis=1, keepdims=True)
-    is_large &= (is_known & ~is_large).any(axis=0)
-    is_faulty = np.isin(codes, (DEAD, MOSTLY_DEAD, NONFINITE)) & ~is_large
-    is_faulty &= (is_known & ~is_large & ~is_faulty).any(axis=0)
+        reasons[(codes == IS_LARGE).any(axis=1)] = LARGE_STEP
+    reasons[is_known & ~_leaves_most(reasons > 0, is_known)] = 0
+    reasons[:, ~is_known.any(axis=0)] = 0
     magnitudes = np.fmax(np.abs(lo), np.abs(hi))
-    magnitudes[is_large | is_faulty | ~np.isfinite(magnitudes)] = 0
+    magnitudes[(reasons > 0) | ~np.isfinite(magnitudes)] = 0
     if is_of_layer:
         magnitudes[:] = magnitudes.max(axis=1, initial=0, keepdims=True)
-    reasons = np.zeros(lo.shape, np.float32)
-    reasons[is_large] = LARGE
-    reasons[is_faulty] = FAULTY
-    reasons[are_far(magnitudes) & (reasons == 0)] = FAR
+    is_far = are_far(magnitudes) & (reasons == 0)
+    reasons[is_far & _leaves_most(is_far | (reasons > 0), is_known)] = FAR_STEP
     return reasons
+
+
+def _leaves_most(flags: Flags, is_known: Flags) -> Flags:
+    """For each channel, whether most of its known steps are not flagged."""
+    is_kept = is_known & ~flags
+    found: Flags = 2 * is_kept.sum(axis=0) > is_known.sum(axis=0)
+    return found
 
 
 def are_far(magnitudes: Floats) -> Flags:

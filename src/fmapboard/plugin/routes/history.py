@@ -50,6 +50,7 @@ class History(Binary):
         steps: the steps that can be shown, ascending.
         wall_times: their times, s.
         kernels: the steps at which the layer's kernels were drawn.
+        unchanged: the steps at which they had hardly changed since they were drawn.
         shown: the channel that stands for the layer at all steps, see `shown_channels`.
         arrays: name of a statistic -> float [steps, drawn], NaN where a step has no value;
             ``code`` is that of the channel's state, see `health.states`; ``left_out`` and
@@ -62,6 +63,7 @@ class History(Binary):
     steps: list[int]
     wall_times: list[float]
     kernels: list[DrawnKernels]
+    unchanged: list[int]
     shown: int | None
     arrays: dict[str, Floats]
 
@@ -107,6 +109,7 @@ def history(provider: Provider, run: str, key: str, sample: int = 0) -> History:
     shown = timeline(points)
     (channel,) = shown_channels(provider, run, [series])
     kernels = [drawn for row in rows.values() for drawn in row.kernels]
+    unchanged = [step for (step, _), row in rows.items() if row.earlier_kernels is not None]
     last = points[-1].step
     earlier = rows[last, points[-1].wall_time].earlier_kernels
     if earlier is not None and drawn_at_end(provider, run, last, earlier):
@@ -115,6 +118,7 @@ def history(provider: Provider, run: str, key: str, sample: int = 0) -> History:
         steps=shown.steps,
         wall_times=shown.wall_times,
         kernels=kernels,
+        unchanged=unchanged,
         shown=channel,
         arrays=arrays,
     )

@@ -65,7 +65,7 @@ class Sheet(Binary):
         arrays: float [rows, steps]: ``height`` and ``width`` of each map, px, 0 where the channel
             is not drawn; ``lo`` and ``hi``, its range, NaN there. ``pixels``, uint8, has one map
             after the other: palette indices between its own ends. A map that is smaller than a
-            cell is sent as it is stored.
+            cell is sent as it is stored; one row of pixels as the least and the largest of parts.
     """
 
     rows: tuple[SheetRow, ...]
@@ -323,10 +323,15 @@ def _tiles(provider: Provider, cells: Sequence[_Cell], side: int) -> list[Bytes8
 
 
 def _fitted(tile: Bytes8, cell: int) -> Bytes8:
-    """Palette indices [height, width], shrunk to fit a cell; marks are kept."""
+    """Palette indices [height, width], shrunk to fit a cell; marks are kept.
+
+    Of one row of pixels, which is drawn as a curve, up to two are kept per px of the cell.
+    """
     height, width = tile.shape
     factor = cell / max(height, width)
-    if factor >= 1:
+    if height == 1 and width > 2 * cell:
+        return _envelope(tile[0], cell)
+    if factor >= 1 or height == 1:
         return tile
     small_width = max(1, round(width * factor))
     small_height = max(1, round(height * factor))
@@ -342,6 +347,19 @@ def _fitted(tile: Bytes8, cell: int) -> Bytes8:
         covered = _shrunk(marked, sides) > 0
         small[covered] = mark
     return small
+
+
+def _envelope(row: Bytes8, parts: int) -> Bytes8:
+    """The least and the largest index of each part of a row, [1, 2 * parts]; a mark instead."""
+    starts = np.arange(parts) * len(row) // parts
+    is_mark = row >= _NOT_DRAWN
+    least = np.minimum.reduceat(row, starts)
+    most = np.maximum.reduceat(np.where(is_mark, 0, row), starts)
+    marks = np.minimum.reduceat(np.where(is_mark, row, 255), starts)
+    pairs = np.stack([least, most], axis=1)
+    has_mark = np.maximum.reduceat(row, starts) >= _NOT_DRAWN
+    pairs[has_mark] = marks[has_mark, None]
+    return pairs.reshape(1, -1)
 
 
 def _shrunk(pixels: Bytes8, sides: tuple[int, int]) -> Bytes8:

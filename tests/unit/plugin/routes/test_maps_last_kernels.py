@@ -66,6 +66,19 @@ def test_while_a_run_goes_on_its_newest_step_shows_the_earlier_kernels(tmp_path:
     board.close()
 
 
+@pytest.mark.parametrize(("kernels", "steps"), [(True, [1, 2, 3]), (2, [])])
+def test_steps_at_which_kernels_have_hardly_changed_are_told_from_those_without(
+    tmp_path: Path, kernels: bool | int, steps: list[int]
+) -> None:
+    model = nn.Sequential(nn.Conv2d(2, 4, 3))
+    with watch(model, tmp_path / "run", every=1, kernels=kernels) as board:
+        for step in range(LAST + 1):
+            with board.step(step):
+                model(torch.rand(1, 2, 8, 8)).sum().backward()
+    facts, _ = open_tab(tmp_path).open("data/history", **PLACE)
+    assert facts["unchanged"] == steps
+
+
 def test_the_last_kernels_are_one_more_picture_of_a_layer(tmp_path: Path) -> None:
     board, _ = log(tmp_path / "run")
     board.close()

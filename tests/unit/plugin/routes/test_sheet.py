@@ -86,6 +86,25 @@ def test_a_map_is_averaged_to_fit_a_small_cell_and_sent_as_stored_for_a_large_on
     assert (large[0][0] == sheet(tab)[1][0][0]).all()
 
 
+def test_a_row_of_pixels_keeps_the_extremes_of_each_part_of_a_cell(tmp_path: Path) -> None:
+    signal = torch.zeros(1, 1, 200)
+    signal[..., 77], signal[..., 78], signal[..., 150] = 1, -1, torch.nan
+    model = nn.Sequential(nn.Conv1d(1, 1, 1))
+    nn.init.ones_(model[0].weight)
+    with fmapboard.watch(model, tmp_path / "run", every=1) as board, board.step(0):
+        model(signal).sum().backward()
+    tab = open_tab(tmp_path)
+    query = {"run": "run", "key": ["fmapboard/0"], "step": [0]}
+    ((small,),) = sheet(tab, **query, cell=10)[1]
+    pairs = small.reshape(10, 2).tolist()
+    assert pairs[3] == [0, NOT_DRAWN - 1]
+    assert pairs[7] == [NAN, NAN]
+    (rest,) = {tuple(pair) for i, pair in enumerate(pairs) if i not in (3, 7)}
+    assert rest[0] == rest[1]
+    ((whole,),) = sheet(tab, **query, cell=100)[1]
+    assert whole.shape == (1, 200)
+
+
 def test_nan_fills_its_cell_however_small_it_is(tab: Tab) -> None:
     (_, row), maps, _ = sheet(tab, cell=8)
     assert row["channel"] == 1  # the one with large weights, as long as they are finite

@@ -3,7 +3,7 @@
 
 import { CODE, KINDS } from "./health_states.js";
 import { ranges, stepRanges } from "./value_scale.js";
-import { inWordsOf, short } from "./words.js";
+import { counted, inWordsOf, short } from "./words.js";
 import { FAULT_COLOURS } from "../server/palettes.js";
 import { indexOf } from "../server/steps.js";
 
@@ -19,11 +19,12 @@ export const stepsOf = ({ history }) => history?.steps.length ?? 0;
 export const keptUnit = (strip) =>
   `${stepsOf(strip) > strip.steps.length ? "logged" : "kept"} ${strip.unit}`;
 
-/** Why the locked scale leaves out a step, as the server finds it (`film_scale.py`). */
-const LEFT_OUT = Object.freeze({ LARGE: 1, FAULTY: 2, FAR: 3 });
+/** Why the locked scale leaves out a step: as the codes of the server (`film_scale.py`). */
+const REASONS = /** @type {const} */ (["", "large", "non-finite", "dead", "outlying (▲)"]);
+const FAR = 4;
 
 /**
- * Codes of `LEFT_OUT`, [steps, drawn].
+ * Codes of `REASONS`, [steps, drawn].
  * @param {History|null} history @param {string} role @param {Scale} scale
  */
 const codesOf = (history, role, scale) =>
@@ -31,13 +32,14 @@ const codesOf = (history, role, scale) =>
 
 /**
  * The range of each channel over all kept steps of one or several strips, without those that the
- * server leaves out, and how many of them are in a film; null if it is not known.
+ * server leaves out, and how many steps of the films these are, [reasons][channels]; null if it is
+ * not known.
  * @param {(History|null)[]} histories @param {string} role @param {ScaleChoice} how
  * @param {readonly (readonly number[])[]} [films] steps of each strip
  */
 export function lockedRanges(histories, role, how, films) {
-  const inFilm = { large: new Map(), faulty: new Map(), beyond: new Map() };
-  const counts = [null, inFilm.large, inFilm.faulty, inFilm.beyond];
+  /** @type {number[][]} */
+  const leftOut = REASONS.map(() => []);
   let width = 0;
   const used = histories.flatMap((history, h) => {
     const codes = codesOf(history, role, how.scale);
@@ -46,14 +48,14 @@ export function lockedRanges(histories, role, how, films) {
       const isInFilm = films?.[h].includes(history?.steps[i] ?? NaN) ?? true;
       const why = (/** @type {number} */ c) => codes?.values[i * lo.length + c] || 0;
       lo.forEach((_, c) => {
-        const count = counts[why(c)];
-        if (isInFilm && count) count.set(c, (count.get(c) ?? 0) + 1);
+        const counts = leftOut[why(c)];
+        if (isInFilm) counts[c] = (counts[c] ?? 0) + 1;
       });
       const [low, high] = [lo, hi].map((ends) => ends.map((end, c) => (why(c) ? NaN : end)));
       return { lo: low, hi: high };
     });
   });
-  return used.length ? { ranges: ranges(width, used, how), inFilm } : null;
+  return used.length ? { ranges: ranges(width, used, how), leftOut } : null;
 }
 
 /**
@@ -64,29 +66,37 @@ export function lockedRanges(histories, role, how, films) {
 export function isBeyond({ locked, history, role, how, steps }, i, channel) {
   const codes = locked && codesOf(history, role, how.scale);
   const row = history ? history.steps.indexOf(steps[i]) : -1;
-  return codes ? codes.values[row * codes.shape[1] + channel] === LEFT_OUT.FAR : false;
+  return codes ? codes.values[row * codes.shape[1] + channel] === FAR : false;
+}
+
+/**
+ * What a film's scale leaves out, as "1 large, 2 non-finite": the most steps of a channel.
+ * @param {Pick<Strip, "leftOut"|"order">} film
+ */
+export function leftOutWords({ leftOut, order }) {
+  const said = REASONS.map((reason, why) => {
+    const most = Math.max(0, ...order.map((channel) => leftOut[why]?.[channel] ?? 0));
+    return { most, text: `${most} ${inWordsOf(reason)}` };
+  }).filter(({ most }, why) => why && most);
+  return {
+    text: said.map(({ text }) => text).join(", "),
+    count: said.reduce((sum, { most }) => sum + most, 0),
+  };
 }
 
 /** The lines of text at the colour bar of a channel. @param {Strip} film @param {number} channel */
-export function scaleWords({ locked, isLocked, steps, sharing, inFilm, how, unit }, channel) {
-  if (!locked) {
-    return [`each ${unit} its own`, isLocked ? `(all ${unit}s: loading)` : "scale, not locked"];
-  }
-  const { large, beyond, faulty: faults } = inFilm;
-  const [leftOut, far, faulty] = [large, beyond, faults].map((of) => of.get(channel) ?? 0);
-  const kept = steps.length - leftOut - far - faulty;
-  const over = kept < steps.length ? `${kept} of ${steps.length}` : `${steps.length}`;
-  const more = [
-    how.scale === "layer" ? "whole layer" : "",
-    leftOut ? "no large values" : "",
-    far ? `${far} beyond scale` : "",
-    faulty ? "none with a fault" : "",
-  ].filter(Boolean);
-  const alone = kept > 0 ? `${over} ${unit}${steps.length > 1 ? "s" : ""}` : `other ${unit}s`;
+export function scaleWords({ locked, isLocked, steps, sharing, leftOut, how, unit }, channel) {
+  if (!locked) return [isLocked ? "loading" : `each ${unit} its own`];
+  const all = steps.length;
+  const kept = leftOut.slice(1).reduce((rest, of) => rest - (of[channel] ?? 0), all);
+  const over =
+    kept === all
+      ? `${all > 1 ? "all " : ""}${counted(all, unit)}`
+      : `${kept} of ${counted(all, unit)}`;
   return [
     `${short(locked.lo[channel])} … ${short(locked.hi[channel])}`,
-    `locked over ${sharing ? `${unit}s of ${sharing}` : alone}`,
-    ...(more.length ? [`(${more.join(", ")})`] : []),
+    sharing ? `${unit}s of ${sharing}` : kept ? over : `other ${unit}s`,
+    ...(how.scale === "layer" ? ["whole layer"] : []),
   ];
 }
 
@@ -173,7 +183,7 @@ function hasLargeMaps({ steps, arrays }, step) {
 
 /**
  * Largest magnitude of kernels over all kept steps, without those at which the layer's maps have
- * large values, unless all have them: others would all be grey. `isPart`: steps are left out.
+ * large values, if these are few. `isPart`: steps are left out.
  * @param {(History|null)[]} histories
  */
 export function kernelPeak(histories) {
@@ -184,7 +194,7 @@ export function kernelPeak(histories) {
     })),
   );
   const usual = every.filter(({ peak, isLarge }) => peak > 0 && !isLarge);
-  const used = usual.length ? usual : every;
+  const used = 2 * usual.length > every.length ? usual : every;
   const most = (/** @type {typeof every} */ of) =>
     of.reduce((found, { peak }) => (peak > found ? peak : found), 0);
   return { peak: most(used), isPart: most(used) < most(every) };

@@ -16,7 +16,7 @@ import * as api from "../server/api.js";
 /** @import {Cache} from "../server/cache.js" */
 /** @import {Entry, Maps, Pass} from "../server/server.js" */
 /** @import {Source} from "../server/source.js" */
-/** @import {FilmColumn, Frame, InFilm, InputFrame, InputQuestion, Model} from "./model.js" */
+/** @import {FilmColumn, Frame, InputFrame, InputQuestion, Model} from "./model.js" */
 /** @import {Question, Side, State, Strip} from "./model.js" */
 
 const INPUT_SIDE = 256;
@@ -268,8 +268,8 @@ export class FilmSource {
       ...{ of, layer, role, isLocked, how, lost },
       /** The scale of all steps, null if each step has its own. */
       locked: locked?.ranges ?? null,
-      /** Frames of the film that it leaves out. @type {InFilm} */
-      inFilm: locked?.inFilm ?? { large: new Map(), beyond: new Map(), faulty: new Map() },
+      /** Steps of the film that it leaves out. */
+      leftOut: locked?.leftOut ?? [],
       /** Letters of the strips with this scale, "" for one alone. */
       sharing: alike.length > 1 ? alike.map(({ letter }) => letter).join(", ") : "",
       kernelPeak: isLocked ? kernels.peak : 0, // of all steps; 0 if each step has its own

@@ -81,9 +81,6 @@ export type Ranking = ReturnType<typeof import("./compare.js").rank>;
 
 export type ScaleChoice = { scale: Scale; zeroCentred: boolean };
 
-/** Frames outside of the scale. */
-export type InFilm = Record<"large" | "beyond" | "faulty", Map<number, number>>;
-
 /**
  * A fault since its first kept step; `after` is the kept step before that, `count` that of steps
  * with it.
@@ -207,6 +204,7 @@ export type History = {
   steps: number[];
   arrays: NamedArrays;
   kernels?: DrawnKernels[];
+  unchanged?: number[];
   shown?: number | null;
 };
 

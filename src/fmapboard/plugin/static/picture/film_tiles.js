@@ -3,19 +3,19 @@
 
 import { faultAt, isBeyond, kernelStep, scaleWords } from "../model/film_scale.js";
 import { mapsOf } from "../model/scene.js";
-import { place } from "../model/value_scale.js";
 import { inWordsOf, labelOf, short, tileText } from "../model/words.js";
 import { pictureOf } from "../server/decode.js";
 import { kernelsOf } from "../server/kernels.js";
-import { MARK, badMark, css, packed, ramp, rgbOf } from "../server/palettes.js";
+import { MARK, badMark, css, ramp } from "../server/palettes.js";
 import { cutStart } from "./canvas.js";
 import { faultOf, rangeText } from "./captions.js";
-import { FILM_CAPTION, FILM_HEADING, GAP, visibleSteps } from "./layouts.js";
+import { FILM_CAPTION, FILM_GUTTER, FILM_HEADING, GAP, visibleSteps } from "./layouts.js";
 import {
   BELOW,
   LINE,
   badge,
   cellLines,
+  drawTile,
   label,
   markTile,
   outlineStates,
@@ -24,7 +24,7 @@ import {
   wrapped,
 } from "./painter.js";
 import {
-  curvePixels,
+  curveTile,
   isCurve,
   isNanPicture,
   kernelPixels,
@@ -72,9 +72,8 @@ export function paintFilm(context, film, of, where, look) {
   context.font = look.font;
   const { left: scrolled = 0 } = where;
   const steps = visibleSteps(of, where);
-  const wide = of.cellWidth - 8;
+  const wide = of.cellWidth - GAP;
   const isWrapped = of.bands > 1;
-  const isMixed = film.unit !== "image" && film.columns.some(({ change }) => change === "same");
   const bandTop = (/** @type {number} */ i) =>
     Math.floor(i / of.columns) * of.bandHeight - where.top;
   const leftOf = (/** @type {number} */ i) => of.left + (i % of.columns) * of.cellWidth - scrolled;
@@ -85,79 +84,56 @@ export function paintFilm(context, film, of, where, look) {
 
   /** The network's input of a step. @param {number} i @returns {Tile[]} */
   function input(i) {
-    const { input: found, change } = film.columns[i];
+    const { input: found } = film.columns[i];
     const place = { left: leftOf(i), top: bandTop(i) + of.inputTop };
     const room = { ...place, width: wide, height: 3 * LINE };
-    const { left, top } = place;
-    const side = of.inputHeight;
     if (found === null) {
-      const texts = wrapped(context, "not stored", { ...room, top: top + 2 }, look.muted);
+      const texts = wrapped(context, "not stored", room, look.muted);
       return [{ box: room, texts }];
     }
-    if (!found) return [{ box: room, marks: awaited({ ...place, width: side, height: side }) }];
-    const { picture } = found;
-    const box = { ...place, ...fitted(picture, Math.max(of.tileWidth, 40), of.inputHeight) };
-    /** @type {Tile} */
-    const tile = isNanPicture(picture)
-      ? markTile(box, MARK.NAN, NaN, look)
-      : { box, image: picture, isSmooth: box.width < picture.width };
-    // What holds of each frame is said above.
-    if (!isMixed || change !== "different") return [tile];
-    const y = top + of.inputHeight + 3;
-    const text = { text: "≠", x: left, y, colour: look.second, width: wide };
-    const texts = [...(tile.texts ?? []), text];
-    return [{ ...tile, lines: [{ colour: look.second, thick: 2 }], texts }];
+    const space = { ...place, width: of.tileWidth, height: of.inputHeight };
+    return [found ? inputTile(found.picture, space, look) : { box: room, marks: awaited(space) }];
   }
 
   /** @param {number} i @param {number} row @returns {Tile} */
   function kernel(i, row) {
     const place = { left: leftOf(i), top: bandTop(i) + rowTop(row) + of.kernelTop };
-    const { left, top } = place;
-    const from = kernelStep(film.history, film.steps[i], film.steps);
-    // Those of an earlier step are there; images are shown to the same weights.
-    if (from !== null && from !== film.steps[i] && i > 0) {
-      return { box: { ...place, width: 0, height: 0 } };
+    const room = { ...place, width: of.tileWidth, height: of.kernelHeight };
+    const { history, steps: kept } = film;
+    const step = kept[i];
+    const from = kernelStep(history, step, kept);
+    const isKnown = from !== null && from === kernelStep(history, step, history?.steps ?? []);
+    const isSame = film.unit === "image" || history?.unchanged?.includes(step);
+    if (from !== step) {
+      const at = { x: room.left + room.width / 2, y: room.top + (room.height - LINE) / 2 };
+      const text = isKnown && isSame ? "≈ same" : "not kept";
+      const align = /** @type {const} */ ("center");
+      return { box: room, texts: [{ text, ...at, align, colour: look.muted, width: wide }] };
     }
     const block = kernelAt(film, i, film.order[row]);
     if (typeof block === "string") {
-      const room = { left, top: top + 2, width: wide, height: of.kernelHeight };
-      const square = { ...place, width: of.kernelHeight, height: of.kernelHeight };
       return block
         ? { box: room, texts: wrapped(context, block, room, look.muted) }
-        : { box: square, marks: awaited(square) };
+        : { box: room, marks: awaited(room) };
     }
-    const { width, height, pixels, mark } = block;
-    const size = fitted(block, wide, of.kernelHeight);
-    if (mark) return markTile({ ...place, ...size }, mark, NaN, look);
-    const whole = Math.floor((size.width / width) * where.ratio) / where.ratio;
-    const factor = whole >= 1 / where.ratio ? whole : size.width / width;
-    const high = height === 1 ? of.kernelHeight : height * factor;
-    const box = { ...place, width: width * factor, height: high };
-    const isSmooth = factor < 1 / where.ratio;
+    const { width, pixels, mark, signal } = block;
+    if (signal) return curveOf(signal.of, signal.plane, [-signal.peak, signal.peak], room);
+    const box = isCurve(film.a.planes) ? room : { ...room, ...fitted(block, room) };
+    if (mark) return markTile(box, mark, NaN, look);
+    const isSmooth = box.width * where.ratio < width;
     return { box, image: tileCanvas(pixels, width), isSmooth };
   }
 
   /**
-   * A signal as a curve. @param {Side} side @param {number} i @param {number} channel
-   * @param {Box} box
+   * A signal as a curve. @param {Side} side @param {number} plane
+   * @param {readonly [number, number]} range @param {Box} box
    */
-  function curveOf({ planes: { width, levels, marks }, lo, hi }, i, channel, box) {
-    const range = film.columnRanges[i];
-    const size = {
-      width: Math.round(box.width * where.ratio),
-      height: Math.round(box.height * where.ratio),
-    };
-    const from = channel * width;
+  function curveOf({ planes: { width, levels, marks }, lo, hi }, plane, range, box) {
+    const from = plane * width;
     const valueOf = (/** @type {number} */ at) =>
-      lo[channel] + ((hi[channel] - lo[channel]) * levels[from + at]) / 255;
-    const curve = curvePixels(
-      width,
-      (at) => place(valueOf(at), range.lo[channel], range.hi[channel]),
-      (at) => badMark(marks, from + at),
-      size,
-      packed(rgbOf(look.accent)),
-    );
-    return tileCanvas(curve, size.width);
+      lo[plane] + ((hi[plane] - lo[plane]) * levels[from + at]) / 255;
+    const markAt = (/** @type {number} */ at) => badMark(marks, from + at);
+    return curveTile(width, valueOf, markAt, range, box, where.ratio, look);
   }
 
   /**
@@ -183,23 +159,38 @@ export function paintFilm(context, film, of, where, look) {
       const marks = [...(why ? [] : awaited(box)), ...("marks" in said ? said.marks : [])];
       return { box, ...said, marks, lines: why ? [edge, ...lines] : lines };
     }
-    const over = { lines, point: film.point, map: side.planes };
     const { mark, ...picture } = pixelsOf(film, mapsOf(i), channel, look.palette);
     const one = mark ? markTile(box, mark, NaN, look) : null;
-    if (one?.texts?.length) return { ...one, ...over };
-    const drawn = isCurve(side.planes)
-      ? { image: curveOf(side, i, channel, box) }
-      : { across: of.factor, down: of.factorDown, ...picture };
+    if (one?.texts?.length) return { ...one, lines, point: film.point };
+    const { lo, hi } = film.columnRanges[i];
+    const { image, lines: edge = [] } = isCurve(side.planes)
+      ? curveOf(side, channel, [lo[channel], hi[channel]], box)
+      : {};
+    const drawn = image ? { image } : { across: of.factor, down: of.factorDown, ...picture };
+    const over = { lines: [...edge, ...lines], point: film.point, map: side.planes };
     const tile = { box, ...over, ...(one ?? drawn) };
     if (fault) return { ...tile, ...badge(context, fault, under, look, [], true) };
     const isFar = isBeyond(film, i, channel);
-    const range = rangeText(film, mapsOf(i), channel);
-    const fits = (/** @type {string} */ text) => context.measureText(text).width <= wide;
-    const said = (isFar ? ["▲ beyond scale", "▲ beyond"] : [range]).find(fits);
+    const text = [...(isFar ? ["▲ beyond scale", "▲ beyond"] : []), ...rangesOf(i, channel)];
     const colour = isFar ? look.text : look.muted;
-    const text = { text: said ?? range, x: under.left, y: under.top, colour, width: wide };
-    return { ...tile, texts: [{ ...text, isSmall: !said }] };
+    const said = {
+      text: text.find(fits) ?? text[text.length - 1],
+      x: under.left,
+      y: under.top,
+      colour,
+    };
+    return { ...tile, texts: [{ ...said, width: wide, isSmall }] };
   }
+
+  /** A frame's range, the longest form first. @param {number} i @param {number} channel */
+  function rangesOf(i, channel) {
+    return [2, 1].map((digits) => rangeText(film, mapsOf(i), channel, digits));
+  }
+  const fits = (/** @type {string} */ text) => context.measureText(text).width <= wide;
+  // All in one size: the smaller one if a range is too long with one digit.
+  const isSmall = steps.some((i) =>
+    film.order.some((of) => !faultOfFrame(film, i, of) && !rangesOf(i, of).some(fits)),
+  );
 
   const tiles = steps.flatMap((i) => [
     ...(of.inputHeight ? input(i) : []),
@@ -225,13 +216,17 @@ export function paintFilm(context, film, of, where, look) {
     // The first band that is in sight from its top has all labels, the others only what they need.
     const isFull = band === (bands.find((each) => each * of.bandHeight >= where.top) ?? bands[0]);
     const up = isWrapped ? top : -where.top;
+    const names = (/** @type {number} */ y) => {
+      text(context, film.unit, y, look);
+      const place = { x: FILM_GUTTER, y, colour: look.text };
+      if (of.left > FILM_GUTTER) label(context, { text: "input", ...place, isBold: true }, look);
+    };
     /** @type {Fixed[]} */
-    const names = [
+    return [
       { box: beside, draw: () => gutter(context, film, of, up, look, isFull) },
-      { box: corner, draw: () => isFull && text(context, film.unit, top + 4, of, look) },
+      { box: corner, draw: () => isFull && names(top + 4) },
       { box: above, draw: () => heading(context, film, of, own, leftOf, top, where, look) },
     ];
-    return names;
   });
   // A cell per channel of a step, band by band.
   const cells = steps.flatMap((i) =>
@@ -270,21 +265,29 @@ export function paintFilm(context, film, of, where, look) {
 }
 
 /**
- * Size within a box.
- * @param {{width: number, height: number}} of @param {number} width @param {number} height CSS px
+ * Size within a box. @param {{width: number, height: number}} of
+ * @param {{width: number, height: number}} space CSS px
  */
-function fitted(of, width, height) {
-  const factor = Math.min(width / of.width, height / of.height);
+function fitted(of, space) {
+  const factor = Math.min(space.width / of.width, space.height / of.height);
   return { width: of.width * factor, height: of.height * factor };
+}
+
+/** @param {OffscreenCanvas} picture @param {Box} space @param {Look} look @returns {Tile} */
+function inputTile(picture, space, look) {
+  const box = { ...space, ...fitted(picture, space) };
+  return isNanPicture(picture)
+    ? markTile(box, MARK.NAN, NaN, look)
+    : { box, image: picture, isSmooth: box.width < picture.width };
 }
 
 /**
  * A label at the left. @param {CanvasRenderingContext2D} context @param {string} text
- * @param {number} y CSS px @param {FilmLayout} of @param {Look} look
+ * @param {number} y CSS px @param {Look} look
  */
-function text(context, text, y, of, look, isBold = false) {
+function text(context, text, y, look, isBold = false) {
   const colour = isBold ? look.text : look.muted;
-  label(context, { text, x: 10, y, colour, width: of.left - 18, isBold }, look);
+  label(context, { text, x: 10, y, colour, width: FILM_GUTTER - 18, isBold }, look);
 }
 
 /**
@@ -295,33 +298,43 @@ function text(context, text, y, of, look, isBold = false) {
 function gutter(context, film, of, up, look, isFull) {
   if (!isFull && film.order.length === 1 && !of.inputHeight && !of.kernelHeight) return;
   const write = (/** @type {string} */ said, /** @type {number} */ y, isBold = false) =>
-    text(context, said, y, of, look, isBold);
+    text(context, said, y, look, isBold);
   const bar = (/** @type {string} */ palette, /** @type {number} */ top) =>
     ramp(palette, RAMP).forEach((colour, x) => {
       context.fillStyle = css(colour);
       context.fillRect(10 + x, top, 1, 9);
     });
-  if (of.inputHeight) write("input", up + of.inputTop + 2, true);
+  if (of.inputHeight) write("input", up + of.inputTop, true);
+  const { input } = film.columns.find((each) => each.input) ?? {};
+  if (input && isFull && of.left > FILM_GUTTER) {
+    const height = of.tileHeight || of.kernelHeight;
+    const space = { left: FILM_GUTTER, top: up + of.top, width: of.tileWidth, height };
+    drawTile(context, inputTile(input.picture, space, look), look);
+  }
   const peak = short(film.kernelPeak, 2);
   film.order.forEach((channel, row) => {
     const top = up + of.top + row * of.cellHeight;
     write(tileText(film.layer, channel), top, true);
     if (of.tileHeight && isFull) {
-      if (!isCurve(film.a.planes)) bar(look.palette, top + FILM_CAPTION + 1);
+      const isBar = !isCurve(film.a.planes);
+      if (isBar) bar(look.palette, top + FILM_CAPTION + 1);
       scaleWords(film, channel).forEach((said, k) =>
-        write(said, top + FILM_CAPTION + 14 + LINE * k),
+        write(said, top + (isBar ? 35 : 18) + LINE * k),
       );
     }
     if (!of.kernelHeight) return;
     const y = top + of.kernelTop;
-    write("kernel, if changed", y, true);
+    write("kernel", y, true);
     if (!isFull) return;
     const isRgb = kernelPalette(film) === "rgb";
-    if (!isRgb) bar("signed", y + 19);
-    const own = `each ${film.unit} its own ±max`;
-    write(film.kernelPeak ? `−${peak} … ${peak}, locked` : own, y + (isRgb ? 18 : 32));
-    if (isRgb) write("per colour; grey is 0", y + 33);
-    if (film.kernelsBeyond) write("(no large values)", y + (isRgb ? 48 : 47));
+    const at = film.columns.findIndex(({ kernels }) => kernels);
+    const known = at < 0 ? "" : kernelAt(film, at, channel);
+    const isBar = !isRgb && (typeof known === "string" || !known.signal);
+    if (isBar) bar("signed", y + FILM_CAPTION + 1);
+    const said = [film.kernelPeak ? `−${peak} … ${peak}` : `each ${film.unit} its own`];
+    if (isRgb) said.push("per colour; grey is 0");
+    if (film.kernelsBeyond) said.push(`without large ${film.unit}s`);
+    said.forEach((line, k) => write(line, y + (isBar ? 35 : 18) + LINE * k));
   });
 }
 
@@ -333,18 +346,20 @@ function gutter(context, film, of, up, look, isFull) {
  */
 function heading(context, film, of, steps, leftOf, top, where, look) {
   const width = of.cellWidth - 4;
+  const isMixed = film.unit !== "image" && film.columns.some(({ change }) => change === "same");
   for (const i of steps) {
     const [left, isCurrent] = [leftOf(i), i === film.current];
     if (isCurrent || i === where.hovered) {
       context.fillStyle = isCurrent ? look.accent : look.muted;
-      context.fillRect(left - 2, top + FILM_HEADING - 4, width, 2);
+      context.fillRect(left - 2, top + FILM_HEADING - 4, of.tileWidth + 4, 2);
     }
     const [number, name] = labelOf(film.words, film.steps[i]);
+    const mark = isMixed && film.columns[i].change === "different" ? " ≠" : "";
     const said = { x: left, y: top + 4, colour: isCurrent ? look.accent : look.text, width };
     label(context, { text: "", ...said, isBold: isCurrent }, look); // to measure in its font
     const rest = width - context.measureText(`${number} `).width;
     const named = name && rest > SHORTEST_NAME ? ` ${cutStart(context, name, rest)}` : "";
-    label(context, { text: number + named, ...said, isBold: isCurrent }, look);
+    label(context, { text: number + mark + named, ...said, isBold: isCurrent }, look);
   }
 }
 
@@ -353,11 +368,9 @@ function heading(context, film, of, steps, leftOf, top, where, look) {
  * @param {Strip} film @param {number} i @param {number} channel
  */
 export function kernelAt(film, i, channel) {
-  const step = kernelStep(film.history, film.steps[i], film.steps);
-  if (step === null) return "no kernel stored up to this step";
-  const { maps, kernels } = film.columns[film.steps.indexOf(step)];
+  const { maps, kernels } = film.columns[i];
   if (!maps) return "";
-  if (!pictureOf(maps, "kernels")) return "no kernel is stored";
+  if (!pictureOf(maps, "kernels")) return "not kept";
   if (maps.missing.includes("kernels")) return `this kernel ${film.lost}`;
   if (!kernels) return "the picture does not fit its record";
   return kernelBlock(kernels, channel, film.kernelPeak || kernels.peak);
@@ -371,7 +384,7 @@ export function kernelPalette({ columns }) {
 
 /**
  * The kernel of a channel, drawn between -peak and peak, and the mark that all its weights have, or
- * 0; otherwise why it cannot be, in words.
+ * 0, and itself if it is one row of weights; otherwise why it cannot be, in words.
  * @param {Kernels} of @param {number} channel output channel @param {number} peak of the scale
  */
 export function kernelBlock(of, channel, peak) {
@@ -385,7 +398,7 @@ export function kernelBlock(of, channel, peak) {
   const isColour = of.rgb && !isApart;
   const { height, width } = of;
   const shown = isColour ? tiles.slice(0, 1) : tiles;
-  const isLine = height === 1 && width > 1; // 1-D kernels are stacked
+  const isLine = isCurve(of); // kernels of a sequence are below each other
   const perRow = isLine ? 1 : Math.ceil(Math.sqrt(shown.length));
   const rows = Math.ceil(shown.length / perRow);
   const gap = height === 1 ? 0 : 1;
@@ -401,5 +414,6 @@ export function kernelBlock(of, channel, peak) {
   const size = height * width;
   const marks = shown.map((plane) => wholeMark(of.planes.marks, plane * size, size));
   const mark = marks.every((each) => each === marks[0]) ? marks[0] : 0;
-  return { pixels, width: wide, height: high, mark };
+  const signal = isLine && shown.length === 1 ? { of, plane: shown[0], peak } : null;
+  return { pixels, width: wide, height: high, mark, signal };
 }

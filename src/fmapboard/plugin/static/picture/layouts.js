@@ -265,26 +265,21 @@ export const FILM_HEADING = 24;
 export const FILM_CAPTION = 21;
 /** Around a strip, CSS px. */
 const FILM_MARGIN = 8;
-/** Steps that should be in view at once, as far as frames of the smallest size allow it. */
-const COLUMNS_SEEN = 8;
-const SEQUENCES_SEEN = 2;
+/** Steps in view of a strip that scrolls to the right, as far as frames are not too small. */
+const SEEN = 8;
 /** Heights of the labels left of a map, and left of a kernel. */
 const MAP_LABELS = 85;
-const KERNEL_LABELS = 56;
-/** Sides of frames, CSS px. */
-const SIDES = Object.freeze(Array.from({ length: 55 }, (_, i) => 480 - 8 * i));
-/** Frames are made no smaller than this to have all bands in view. */
-const LEAST_WHOLE = 80;
-/** From this factor on, frames of whole factors nearly fill the width. */
-const FILLING = 3;
-/**
- * Height of the inputs, which are there to tell what the maps are of, and the largest one that they
- * have if there is nothing else in the window to be shown, CSS px.
- */
-const [INPUT, INPUT_MOST] = [56, 160];
-/** Least width of a row of a sequence, and of one in a strip of several bands, and its height. */
-const [ROW_WIDTH, ROW_LEAST] = [224, 160];
-const SEQUENCE_HEIGHT = 60;
+const KERNEL_LABELS = 62;
+/** The largest and the smallest side of frames, CSS px. */
+const [FRAME_MOST, FRAME_LEAST] = [480, 24];
+/** Least sides of frames as far as the window allows it: of maps, and of curves, CSS px. */
+const [MAP_LEGIBLE, CURVE_LEGIBLE] = [60, 120];
+/** Of a browser that keeps space for a scroll bar that it does not show, CSS px. */
+const SCROLL_BAR = 16;
+/** Columns are this much further apart than they must be, to fill the width. */
+const SPREAD = 1.5;
+/** Height of a curve, as a share of its width, and the least one, CSS px. */
+const [CURVE_SHARE, CURVE_HIGH] = [0.5, 40];
 
 /**
  * Positions of what a strip shows, as far as the size of its maps is known.
@@ -292,109 +287,131 @@ const SEQUENCE_HEIGHT = 60;
  */
 export function stripLayout({ a, order, columns, hasInput, hasMaps, hasKernels }, request) {
   const { height, width } = a.planes;
+  const isOneInput = !request.isSaved && columns.every(({ change }) => change !== "different");
   return filmLayout({
     ...{ ...request, hasInput, hasMaps, hasKernels, mapHeight: height, mapWidth: width },
     ...{ count: columns.length, rows: order.length, isSequence: height === 1 && width > 1 },
+    isOneInput,
   });
 }
 
-/** @param {FilmRequest} request @returns {FilmLayout} */
+/**
+ * The strip with the largest frames that are all in view; one that scrolls if these are too small.
+ * @param {FilmRequest} request @returns {FilmLayout}
+ */
 export function filmLayout(request) {
-  if (request.tile > 0) return film(request, request.tile);
-  const all = SIDES.map((side) => film(request, side));
-  const isWhole = (/** @type {FilmLayout} */ of) => of.height <= request.windowHeight;
-  const whole = all.filter((_, i) => SIDES[i] >= LEAST_WHOLE).find(isWhole);
-  const seen = Math.min(request.count, request.isSequence ? SEQUENCES_SEEN : COLUMNS_SEEN);
-  const fits = (/** @type {FilmLayout} */ of) =>
-    of.bandHeight <= request.windowHeight && of.left + seen * of.cellWidth <= request.windowWidth;
-  const usual = all.find(fits) ?? all[all.length - 1];
-  return request.wraps ? filling(request, widened(request, whole ?? usual)) : usual;
-}
-
-/**
- * A strip in as many bands, with frames that fill the width. The factor of maps is not whole: then
- * some pixels are a device pixel larger than others, and none is hidden.
- * @param {FilmRequest} request @param {FilmLayout} of with a whole factor
- */
-function widened(request, of) {
-  const { windowWidth, windowHeight, hasMaps, isSequence } = request;
-  const wide = windowWidth - FILM_GUTTER - FILM_MARGIN;
-  const most = Math.floor(wide / of.columns) - GAP;
-  if (isSequence && most > of.side) return film(request, most);
-  if (!hasMaps || of.factor >= FILLING) return of;
-  const isWhole = of.height <= windowHeight;
-  for (let side = most; side > of.tileWidth; side -= 1) {
-    const wider = film(request, side, { isExact: true });
-    const height = isWhole ? wider.height : wider.bandHeight;
-    if (wider.bands <= of.bands && height <= windowHeight) return wider;
+  const { count, tile, wraps, windowHeight, isSequence } = request;
+  if (tile > 0) return film(request, tile);
+  const legible = isSequence ? CURVE_LEGIBLE : MAP_LEGIBLE;
+  let best = largest(request, count);
+  if (!wraps) {
+    const { side } = best.side < legible ? largest(request, Math.min(count, SEEN)) : best;
+    return film(request, side, count);
   }
-  return of;
+  for (let bands = 2; bands <= count && bands * MAP_LABELS <= windowHeight; bands += 1) {
+    const columns = Math.ceil(count / bands); // no band has only a few
+    const of = largest(request, columns, bands);
+    if (of.side > best.side) best = of;
+  }
+  if (best.side < legible) {
+    const { left, cellWidth } = film(request, legible, count);
+    const seen = Math.max(1, Math.round((request.windowWidth - left) / cellWidth));
+    best = largest(request, Math.ceil(count / Math.ceil(count / seen)));
+    // As many bands in view as there is space for.
+    for (let bands = 2; best.side >= legible; bands += 1) {
+      const of = largest(request, best.columns, bands);
+      if (of.side < legible) break;
+      best = of;
+    }
+  }
+  return isSequence ? stretched(request, best) : best;
 }
 
 /**
- * A strip with larger kernels, and then inputs, if it is lower than the window.
- * @param {FilmRequest} request @param {FilmLayout} of
+ * The largest frames of which so many are in view.
+ * @param {FilmRequest} request @param {number} columns @param {number} [bands]
  */
-function filling(request, of) {
-  if (of.height > request.windowHeight) return of;
-  const { isExact } = of;
-  const free = (request.windowHeight - of.height) / of.bands; // of each band
-  const kernel = of.kernelHeight ? Math.floor(free / request.rows) : 0;
-  const { height } = film(request, of.side, { kernel, isExact });
-  const input = Math.floor((request.windowHeight - height) / of.bands);
-  return film(request, of.side, { kernel, input, isExact });
+function largest(request, columns, bands = 1) {
+  let [side, most] = [FRAME_LEAST, FRAME_MOST];
+  while (side < most) {
+    const middle = Math.ceil((side + most) / 2);
+    const { left, cellWidth, bandHeight } = film(request, middle, columns);
+    const width = left + columns * cellWidth + FILM_MARGIN;
+    if (width <= request.windowWidth && bands * bandHeight <= request.windowHeight) side = middle;
+    else most = middle - 1;
+  }
+  return film(request, side, columns);
 }
 
 /**
- * @param {FilmRequest} request @param {number} side CSS px
- * @param {{kernel?: number, input?: number, isExact?: boolean}} more height of each, CSS px, and
- *   whether frames have exactly this side
+ * Curves as wide, and nearly as high, as there is space. @param {FilmRequest} request
+ * @param {FilmLayout} of
  */
-export function film(request, side, { kernel = 0, input = 0, isExact = false } = {}) {
-  const { count, rows, mapHeight, mapWidth, ratio, isSequence } = request;
+function stretched(request, { columns, bands, side: before, left }) {
+  const most = Math.floor((request.windowWidth - left - FILM_MARGIN) / columns) - GAP;
+  const side = Math.max(before, most);
+  const { bandHeight, tileHeight } = film(request, side, columns, CURVE_SHARE * before);
+  const free = request.windowHeight / bands - bandHeight;
+  const each = free / request.rows / (request.hasKernels ? 2 : 1);
+  return film(request, side, columns, Math.min(tileHeight + Math.max(0, each), 0.75 * side));
+}
+
+/**
+ * @param {FilmRequest} request @param {number} side CSS px @param {number} [fixed] columns, in
+ *   which frames have exactly this side; else as many as the window has space for, of frames with
+ *   a whole factor
+ * @param {number} [high] of curves, CSS px
+ */
+export function film(request, side, fixed = 0, high = CURVE_SHARE * side) {
+  const { count, rows, mapHeight, mapWidth, ratio, isSequence, hasMaps } = request;
   const longer = Math.max(mapHeight, mapWidth, 1);
-  const wide = isSequence ? Math.max(request.wraps ? ROW_LEAST : ROW_WIDTH, side) : side;
-  const whole = isSequence
-    ? Math.floor((wide * ratio) / Math.max(mapWidth, 1))
-    : Math.round((wide * ratio) / longer);
-  // Only a sequence is shrunk: a map smaller than its pixels would hide some of them.
-  const exact = (wide * ratio) / (isSequence ? mapWidth : longer);
-  const isShrunk = isSequence && whole < 1;
-  const factor = isShrunk || isExact ? exact : Math.max(1, whole);
-  const factorDown = isSequence ? Math.round(SEQUENCE_HEIGHT * ratio) : factor;
-  const tileWidth = request.hasMaps ? Math.round(mapWidth * factor) / ratio : side;
-  const tileHeight = request.hasMaps ? (mapHeight * factorDown) / ratio : 0;
-  const columnWidth = Math.max(tileWidth, 40) + GAP;
-  const inputHeight = request.hasInput ? Math.min(columnWidth - GAP, INPUT_MOST, INPUT + input) : 0;
+  // Only a curve is shrunk: a map smaller than its pixels would hide some of them.
+  const exact = (side * ratio) / longer;
+  const factor = isSequence ? exact : Math.max(1, fixed ? exact : Math.round(exact));
+  const curveHeight = Math.floor(Math.max(CURVE_HIGH, high) * ratio);
+  const factorDown = isSequence ? curveHeight : factor;
+  const tileWidth = hasMaps ? Math.round(mapWidth * factor) / ratio : side;
+  const shownHeight = hasMaps ? (mapHeight * factorDown) / ratio : side;
+  const tileHeight = hasMaps ? shownHeight : 0;
+  const least = Math.max(tileWidth, 40) + GAP;
+  const hasRow = request.hasInput && !request.isOneInput;
+  const inputHeight = hasRow ? shownHeight : 0;
   const inputTop = FILM_HEADING;
-  const rowTop = FILM_HEADING + (inputHeight ? inputHeight + FILM_CAPTION : 0);
-  const usual = isSequence ? 28 : Math.max(40, Math.min(72, side * 0.6), side * 0.4);
-  const kernelHeight = request.hasKernels
-    ? Math.min(columnWidth - GAP, request.hasMaps ? usual + kernel : side)
-    : 0;
-  const caption = tileHeight + (request.hasMaps ? FILM_CAPTION : 0);
-  const ofMaps = request.hasMaps ? MAP_LABELS : FILM_CAPTION;
-  const kernelTop = kernelHeight ? Math.max(caption, ofMaps) : caption;
+  const top = FILM_HEADING + (hasRow ? inputHeight + FILM_MARGIN : 0);
+  const kernelHeight = request.hasKernels ? (isSequence ? shownHeight : tileWidth) : 0;
+  const caption = tileHeight + (hasMaps ? FILM_CAPTION : 0);
+  const ofMaps = hasMaps ? MAP_LABELS : FILM_CAPTION;
+  const kernelTop = kernelHeight ? Math.max(caption + GAP / 2, ofMaps) : caption;
   const labels = ofMaps + (kernelHeight ? KERNEL_LABELS : 0);
-  const pictures = kernelTop + (kernelHeight ? kernelHeight + FILM_CAPTION : 0) + FILM_MARGIN;
-  const rowHeight = Math.max(pictures, labels);
-  const places = Math.floor((request.windowWidth - FILM_GUTTER - FILM_MARGIN) / columnWidth);
-  const most = request.wraps ? Math.max(1, Math.min(places, count)) : Math.max(1, count);
+  const cellHeight = Math.max(kernelTop + kernelHeight + FILM_MARGIN, labels);
+  const left = FILM_GUTTER + (request.hasInput && request.isOneInput ? least : 0);
+  const across = request.windowWidth - left - FILM_MARGIN;
+  const places = Math.floor(across / least);
+  // The window shows whole columns.
+  const seen = Math.max(1, Math.min(places, fixed || places));
+  const spread =
+    fixed > seen
+      ? Math.ceil((across + FILM_MARGIN) / seen)
+      : Math.floor(Math.min(across / seen, SPREAD * least));
+  const cellWidth = fixed ? Math.max(least, spread) : least;
+  const most = fixed || (request.wraps ? Math.max(1, Math.min(places, count)) : count);
   const bands = Math.max(1, Math.ceil(count / most));
-  const across = Math.ceil(Math.max(1, count) / bands); // no band has only a few
-  const bandHeight = rowTop + rows * rowHeight + FILM_MARGIN;
+  const columns = fixed || Math.ceil(Math.max(1, count) / bands); // no band has only a few
+  const bandHeight = top + rows * cellHeight + FILM_MARGIN;
   const over = Math.max(0, bands * bandHeight - request.windowHeight);
   // The last bands can be scrolled to without a part of one above them.
   const isSnapped = bands > 1 && bandHeight <= request.windowHeight;
   const cut = isSnapped ? Math.ceil(over / bandHeight) * bandHeight - over : 0;
-  const cells = { count: bands * rows * across, parts: 1, columns: across, lines: bands * rows };
   return {
-    ...{ tileWidth, tileHeight, factor, factorDown, ...cells, perBand: rows, bandHeight },
-    ...{ cellWidth: columnWidth, cellHeight: rowHeight, rows: false, steps: count, bands },
-    ...{ inputTop, inputHeight, kernelTop, kernelHeight, side, isExact },
-    left: FILM_GUTTER, // the labels at the left, which do not scroll
-    top: rowTop,
-    width: FILM_GUTTER + across * columnWidth + FILM_MARGIN,
+    ...{ tileWidth, tileHeight, factor, factorDown, side },
+    ...{ count: bands * rows * columns, parts: 1, columns, lines: bands * rows, rows: false },
+    ...{ cellWidth, cellHeight, perBand: rows, bandHeight, steps: count, bands },
+    ...{ inputTop, inputHeight, kernelTop, kernelHeight },
+    ...{ left, top }, // the labels, and an input of all steps, do not scroll
+    width:
+      columns > seen
+        ? (columns - seen) * cellWidth + request.windowWidth + SCROLL_BAR
+        : left + columns * cellWidth + FILM_MARGIN,
     height: bands * bandHeight + cut,
   };
 }

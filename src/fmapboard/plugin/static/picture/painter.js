@@ -30,26 +30,7 @@ export const LINE = 15;
 export function paint(context, where, look, tiles, { fixed = [], regions = [] } = {}) {
   paintTiles(context, where, look.background, tiles);
   context.font = look.font;
-  for (const tile of tiles) {
-    const { box, image, hatch } = tile;
-    if (image) {
-      context.imageSmoothingEnabled = Boolean(tile.isSmooth);
-      if (tile.isGrey) context.filter = "grayscale(1)";
-      context.globalAlpha = tile.alpha ?? 1;
-      context.drawImage(image, box.left, box.top, box.width, box.height);
-      context.globalAlpha = 1;
-      context.filter = "none";
-    }
-    if (hatch) hatched(context, box, hatch);
-    if (tile.isCrossed) crossed(context, box, look.muted);
-    for (const mark of tile.marks ?? []) {
-      context.fillStyle = mark.colour;
-      context.fillRect(mark.box.left, mark.box.top, mark.box.width, mark.box.height);
-    }
-    for (const text of tile.texts ?? []) label(context, text, look);
-    for (const line of tile.lines ?? []) drawLine(context, line, box);
-    if (tile.point) drawCrosshair(context, box, tile.point, tile.map ?? null);
-  }
+  for (const tile of tiles) drawTile(context, tile, look);
   for (const region of regions) drawRegion(context, region, where);
   for (const { box, draw } of fixed) {
     context.save();
@@ -61,6 +42,31 @@ export function paint(context, where, look, tiles, { fixed = [], regions = [] } 
     draw();
     context.restore();
   }
+}
+
+/**
+ * All of a tile but its pixels.
+ * @param {CanvasRenderingContext2D} context @param {Tile} tile @param {Omit<Look, "palette">} look
+ */
+export function drawTile(context, tile, look) {
+  const { box, image, hatch } = tile;
+  if (image) {
+    context.imageSmoothingEnabled = Boolean(tile.isSmooth);
+    if (tile.isGrey) context.filter = "grayscale(1)";
+    context.globalAlpha = tile.alpha ?? 1;
+    context.drawImage(image, box.left, box.top, box.width, box.height);
+    context.globalAlpha = 1;
+    context.filter = "none";
+  }
+  if (hatch) hatched(context, box, hatch);
+  if (tile.isCrossed) crossed(context, box, look.muted);
+  for (const mark of tile.marks ?? []) {
+    context.fillStyle = mark.colour;
+    context.fillRect(mark.box.left, mark.box.top, mark.box.width, mark.box.height);
+  }
+  for (const text of tile.texts ?? []) label(context, text, look);
+  for (const line of tile.lines ?? []) drawLine(context, line, box);
+  if (tile.point) drawCrosshair(context, box, tile.point, tile.map ?? null);
 }
 
 /**

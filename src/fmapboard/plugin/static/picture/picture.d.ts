@@ -90,7 +90,8 @@ export type Window = { top: number; left?: number; width: number; height: number
  * `count` steps of maps of that many px, a row per channel; `isSequence`: each map is one row of
  * pixels; `tile` is the longer side of a tile in CSS px, 0 to about fit the window, `ratio` device
  * px per CSS px; `wraps`: columns that the window has no place for are in further bands; without
- * `hasMaps` only kernels are shown.
+ * `hasMaps` only kernels are shown; `isOneInput`: that of all steps, which is drawn once; in a file
+ * (`isSaved`) each step has its own.
  */
 export type FilmRequest = {
   count: number;
@@ -103,6 +104,8 @@ export type FilmRequest = {
   windowHeight: number;
   ratio: number;
   wraps?: boolean;
+  isSaved?: boolean;
+  isOneInput?: boolean;
   hasInput: boolean;
   hasMaps: boolean;
   hasKernels: boolean;
@@ -110,7 +113,7 @@ export type FilmRequest = {
 
 export type ScreenRequest = Pick<
   FilmRequest,
-  "tile" | "windowWidth" | "windowHeight" | "ratio" | "wraps"
+  "tile" | "windowWidth" | "windowHeight" | "ratio" | "wraps" | "isSaved"
 >;
 
 /** A line per channel, a column per step; below 1, `factor` shrinks the map. */

@@ -8,7 +8,7 @@ import { pixels as decodedPixels } from "../server/decode.js";
 import { MARK, MARK_TABLE, packed, ramp, rgbOf } from "../server/palettes.js";
 
 /** @import {AnyScene, Difference, Part, Side} from "../model/model.js" */
-/** @import {Tile} from "./picture.js" */
+/** @import {Box, Tile} from "./picture.js" */
 
 /** True if no value of a picture of the input is finite. @param {Uint32Array} image packed */
 export function isNan(image) {
@@ -211,11 +211,29 @@ export function tileCanvas(pixels, width) {
   return canvas;
 }
 
-/** A row of at least so many values is drawn as a curve. */
-const CURVE_FROM = 128;
+/** True for a signal, which is drawn as a curve. @param {{height: number, width: number}} of */
+export const isCurve = ({ height, width }) => height === 1 && width > 1;
 
-/** True for a signal that is drawn as a curve. @param {{height: number, width: number}} of */
-export const isCurve = ({ height, width }) => height === 1 && width >= CURVE_FROM;
+/**
+ * A signal as a curve, over a line at 0 where that is inside of its scale.
+ * @param {number} count @param {(i: number) => number} valueOf
+ * @param {(i: number) => number} markOf 0 for a value @param {readonly [number, number]} range
+ * @param {Box} box CSS px @param {number} ratio @param {{accent: string, line: string}} look
+ * @returns {Tile}
+ */
+export function curveTile(count, valueOf, markOf, [lo, hi], box, ratio, look) {
+  const [width, height] = [box.width, box.height].map((side) => Math.round(side * ratio));
+  const placeOf = (/** @type {number} */ value) => place(value, lo, hi);
+  const colour = packed(rgbOf(look.accent));
+  const valuePlace = (/** @type {number} */ i) => placeOf(valueOf(i));
+  const pixels = curvePixels(count, valuePlace, markOf, { width, height }, colour);
+  if (lo < 0 && hi > 0) {
+    const zero = Math.round((1 - placeOf(0)) * (height - 1)) * width;
+    for (let at = zero; at < zero + width; at += 1) pixels[at] ||= packed(rgbOf(look.line));
+  }
+  const lines = [{ colour: look.line, thick: 1, away: 0 }];
+  return { box, image: tileCanvas(pixels, width), lines };
+}
 
 /**
  * A signal as a curve: each column has all values between the least and the largest of its part;

@@ -1,13 +1,12 @@
 // @ts-check
 /** What the cells of a contact sheet show: maps, what is in place of one, and frames of states. */
 
-import { place } from "../model/value_scale.js";
 import { short } from "../model/words.js";
 import { once } from "../server/cache.js";
-import { MARK, MARK_TABLE, VALUES, badMark, packed, rgbOf, stored } from "../server/palettes.js";
+import { MARK, MARK_TABLE, VALUES, badMark, packed, stored } from "../server/palettes.js";
 import { SHEET_GAP, corner } from "./layouts.js";
 import { markTile, outlineStates, paint, regionsOf } from "./painter.js";
-import { curvePixels, isCurve, tileCanvas, wholeMark } from "./pixels.js";
+import { curveTile, isCurve, tileCanvas, wholeMark } from "./pixels.js";
 
 /** @import {FaultName, SheetPage} from "../server/server.js" */
 /** @import {Box, Layout, Look, Tile} from "./picture.js" */
@@ -166,20 +165,12 @@ export function paintPage(context, page, of, stateOf, look, ratio, isPerRow) {
  * @param {Box} box @param {number} ratio @param {Look} look @returns {Tile}
  */
 function curveOf({ pixels, width, starts, lo, hi }, i, scale, box, ratio, look) {
-  const on = scale ?? { lo: lo[i], hi: hi[i] };
   const levels = pixels.subarray(starts[i], starts[i] + width[i]);
-  const size = { width: Math.round(box.width * ratio), height: Math.round(box.height * ratio) };
   const valueOf = (/** @type {number} */ at) =>
     lo[i] + ((hi[i] - lo[i]) * levels[at]) / (VALUES - 1);
-  const curve = curvePixels(
-    width[i],
-    (at) => place(valueOf(at), on.lo, on.hi),
-    (at) => badMark(levels, at),
-    size,
-    packed(rgbOf(look.accent)),
-  );
-  const lines = [{ colour: look.line, thick: 1, away: 0 }];
-  return { box, image: tileCanvas(curve, size.width), lines };
+  const markAt = (/** @type {number} */ at) => badMark(levels, at);
+  const range = /** @type {const} */ ([scale?.lo ?? lo[i], scale?.hi ?? hi[i]]);
+  return curveTile(width[i], valueOf, markAt, range, box, ratio, look);
 }
 
 /**

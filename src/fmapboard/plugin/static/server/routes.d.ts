@@ -153,7 +153,7 @@ export interface MapsAnswer {
 export interface SheetAnswer {
   /** one per requested layer that exists. */
   rows: SheetRow[];
-  /** float [rows, steps]: `height` and `width` of each map, px, 0 where the channel is not drawn; `lo` and `hi`, its range, NaN there. `pixels`, uint8, has one map after the other: palette indices between its own ends. A map that is smaller than a cell is sent as it is stored. */
+  /** float [rows, steps]: `height` and `width` of each map, px, 0 where the channel is not drawn; `lo` and `hi`, its range, NaN there. `pixels`, uint8, has one map after the other: palette indices between its own ends. A map that is smaller than a cell is sent as it is stored; one row of pixels as the least and the largest of parts. */
   arrays: Record<string, ArrayEntry>;
 }
 
@@ -179,6 +179,8 @@ export interface HistoryAnswer {
   wall_times: number[];
   /** the steps at which the layer's kernels were drawn. */
   kernels: DrawnKernels[];
+  /** the steps at which they had hardly changed since they were drawn. */
+  unchanged: number[];
   /** the channel that stands for the layer at all steps, see `shown_channels`. */
   shown: number | null;
   /** name of a statistic -> float [steps, drawn], NaN where a step has no value; `code` is that of the channel's state, see `health.states`; `left_out` and `left_out_of_layer` say why a locked scale leaves out the step, see `film_scale`; `weights.change` is [steps, 1] if it is that of the whole layer. Where not all channels are drawn, `layer.minimum`, `layer.maximum` and `layer.nonfinite` [steps, 1] are of all of them. */

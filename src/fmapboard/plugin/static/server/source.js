@@ -82,8 +82,7 @@ export class Source {
     if (ts === undefined) return null;
     const load = async (/** @type {AbortSignal} */ signal) => {
       const { json, body } = await api.binary("history", { ...of, ts }, signal);
-      const { steps, kernels, shown } = json;
-      return { steps, kernels, shown, arrays: arrays(body, json.arrays) };
+      return { ...json, arrays: arrays(body, json.arrays) };
     };
     const how = { epoch: ts, bytes: () => 4e6 };
     return this.cache.get(keyOf("history", of), load, how).value ?? null;

@@ -3,10 +3,10 @@
 
 import { layerText } from "../model/compare.js";
 import { FilmSource } from "../model/film_strips.js";
-import { isBeyond, keptUnit, onsets, stepsOf } from "../model/film_scale.js";
+import { isBeyond, keptUnit, leftOutWords, onsets, stepsOf } from "../model/film_scale.js";
 import { mapsOf } from "../model/scene.js";
 import { moved } from "../model/state.js";
-import { counted, deadWord, inWordsOf, short, stepText, tileText, wordOf } from "../model/words.js";
+import { counted, inWordsOf, short, stepText, tileText, wordOf } from "../model/words.js";
 import { theme } from "../picture/canvas.js";
 import { placeText, rangeText } from "../picture/captions.js";
 import * as picture from "../picture/film_tiles.js";
@@ -14,7 +14,6 @@ import * as layouts from "../picture/layouts.js";
 import { partText } from "../server/decode.js";
 import { indexOf, keptFrom } from "../server/steps.js";
 import { html, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact_htm.js";
-import { reveal } from "./controls.js";
 import { reading } from "./grid.js";
 import { useScrolled } from "./hooks.js";
 import { saveFilm } from "./save.js";
@@ -48,20 +47,16 @@ export function onsetText({ channel, kind, word, step, after, count }, strip) {
 /** What is known about the inputs of the steps of a strip, in words. @param {Strip} strip */
 export function inputNote({ columns, unit, hasInput }) {
   if (unit === "image") return "One image per frame, the same weights.";
-  if (!hasInput)
-    return "The network's input is not stored: whether steps saw the same input is not known.";
+  if (!hasInput) return "The input is not stored.";
   const changes = columns.map(({ change }) => change);
   const compared = changes.filter((each) => each === "same").length;
   if (changes.includes("different")) {
-    if (!compared) return "A different input at each step: changes are not the network's alone.";
-    return (
-      "Frames marked ≠ have another input than the step before: their changes are not the " +
-      "network's alone."
-    );
+    if (compared) return "Frames marked ≠ have another input than the step before.";
+    return "A different input at each step: changes are not the network's alone.";
   }
   if (!compared) return "";
-  const rest = compared === columns.length - 1 ? "" : " loaded so far";
-  return `Same input at all ${compared + 1} steps${rest}: changes are the network's.`;
+  if (compared === columns.length - 1) return "The same input at every step.";
+  return `The same input at all ${compared + 1} steps loaded so far.`;
 }
 
 /** The locked range of each channel; the strip itself has them at the left. @param {Strip} strip */
@@ -77,24 +72,15 @@ function lockedText({ locked, how, order, layer }) {
 
 /** The scale of the frames, in words. @param {Strip} strip */
 export function scaleNote(strip) {
-  const { hasMaps, isLocked, locked, order, inFilm, sharing, unit } = strip;
+  const { hasMaps, isLocked, locked, sharing, unit } = strip;
   if (!isLocked) return `Each ${unit} has its own scale: colours do not compare between ${unit}s.`;
   if (hasMaps && !locked)
     return `The scale of all ${unit}s is not known: each ${unit} has its own.`;
-  const most = (/** @type {keyof typeof inFilm} */ why) =>
-    Math.max(0, ...order.map((channel) => inFilm[why].get(channel) ?? 0));
-  const large = most("large");
-  const leftOut = [
-    large ? `${counted(large, unit)} with large values` : "",
-    most("faulty") ? `frames that are ${deadWord()} or not finite` : "",
-    most("beyond") ? "frames marked ▲, far beyond the others" : "",
-    strip.kernelsBeyond ? `kernels of ${unit}s with large maps` : "",
-  ].filter(Boolean);
-  const over = `all ${sharing ? "" : `${stepsOf(strip)} `}${keptUnit(strip)}s${
-    sharing && ` of ` + `${sharing}`
-  }`;
-  const without = ` Without ${leftOut.join(", ")}: there, colours stop at both ends.`;
-  return `Scale locked over ${over}.${leftOut.length ? without : ""}`;
+  const { text, count } = leftOutWords(strip);
+  const of = sharing && ` for ${sharing}`;
+  if (text) return `One scale${of}, without ${text} ${unit}${count > 1 ? "s" : ""}.`;
+  if (sharing) return `One scale for all ${keptUnit(strip)}s of ${sharing}.`;
+  return `One scale for all ${counted(stepsOf(strip), keptUnit(strip))}.`;
 }
 
 /**
@@ -112,9 +98,8 @@ function FilmBar({ app, strips, missing, why }) {
     onsets(each.history, each.role, each.order).map((onset) => ({ each, onset })),
   );
   const more = found.length - MOST_ONSETS;
-  const kept = known.map((each) => `${stepsOf(each)} ${keptUnit(each)}s`).join(" and ");
   const [scale, inputs] = [scaleNote(strip), inputNote(strip)];
-  const part = strip.picture ? inWordsOf(partText(strip.picture), layer) : "";
+  const part = strip.picture && !strip.rows ? inWordsOf(partText(strip.picture), layer) : "";
   return html`
     <header class="head">
       <div class="title">
@@ -131,7 +116,7 @@ function FilmBar({ app, strips, missing, why }) {
           hidden=${!missing.length}>${inWordsOf(missing.join(" "))}</span>
         <span class="film-scale" title=${lockedText(strip)}>${scale}</span>
         <span class="film-inputs" role="status"
-          hidden=${!inputs}>${of.letter && `${of.letter}: `}${inputs}</span>
+          hidden=${!inputs}>${of.letter && `${of.letter} · `}${inputs}</span>
         <span class="film-faults" hidden=${!known.length}>
         ${found.slice(0, MOST_ONSETS).map(({ each, onset }) => {
           const to = keptFrom(each.steps, onset.step);
@@ -142,7 +127,7 @@ function FilmBar({ app, strips, missing, why }) {
             </button>
           `;
         })}
-        ${!found.length && `No faults at the ${kept}.`}
+        ${!found.length && "No faults."}
         ${more > 0 && `and ${more} more`}
         </span>
       </div>
@@ -350,11 +335,15 @@ function Pane({ model, strip, wraps, acts, scrolled, pointed, open }) {
   function revealStep() {
     const [{ current: placed }, { current: element }] = [layout, scroller];
     if (!placed || !element || strip.opensAt < 0) return;
-    const { left, top } = layouts.corner(placed, stepCell(placed, strip.opensAt));
+    const { opensAt: at } = strip;
+    const { top } = layouts.corner(placed, stepCell(placed, at));
     if (wraps) element.scrollTop = layouts.bandsFrom(placed, element, top - placed.top);
     else {
-      const wide = Math.min(placed.cellWidth, element.clientWidth - placed.left - 8);
-      reveal(element, "Left", left - placed.left - 8, left + wide + 8);
+      // To whole columns.
+      const { left, cellWidth } = placed;
+      const seen = Math.max(1, Math.floor((element.clientWidth - left) / cellWidth));
+      const first = Math.max(Math.round(element.scrollLeft / cellWidth), at - seen + 1);
+      element.scrollLeft = cellWidth * Math.min(at, first);
     }
     again();
   }
@@ -391,9 +380,9 @@ function Pane({ model, strip, wraps, acts, scrolled, pointed, open }) {
   const { letter, text, run } = strip.of;
   const revealed = useRef("");
   useLayoutEffect(() => {
-    const { tileWidth, height } = layout.current ?? {};
+    const { width, height } = layout.current ?? {};
     const { layer, current, opensAt } = strip;
-    const now = [run, layer.key, current, opensAt, tileWidth, height].join("\n");
+    const now = [run, layer.key, current, opensAt, width, height].join("\n");
     if (revealed.current === now) return;
     revealed.current = now;
     revealStep();

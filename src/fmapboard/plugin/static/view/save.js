@@ -246,7 +246,8 @@ export async function saveFilm(model, source, tell) {
   const strips = known();
   let tile = state.tile || 96;
   const laidOut = () => {
-    const of = { tile, windowWidth: FILM_WIDTH, windowHeight: 0, ratio: 1, wraps: true };
+    const wraps = { wraps: true, isSaved: true };
+    const of = { tile, windowWidth: FILM_WIDTH, windowHeight: 0, ratio: 1, ...wraps };
     return strips.map((strip) => stripLayout(strip, of));
   };
   let all = laidOut();
@@ -267,7 +268,7 @@ export async function saveFilm(model, source, tell) {
     const called = [letter, runText(run), layerText(layer.key), tileText(layer, order.join(", "))];
     title(called.filter(Boolean).join(" · "), top);
     const scale = locked
-      ? `one scale per ${how.scale}, locked over the ${keptUnit(strip)}s`
+      ? `one scale per ${how.scale} for all ${keptUnit(strip)}s`
       : `each ${unit} has its own scale: colours do not compare between ${unit}s`;
     const span = `${stepText(steps[0])} to ${stepText(steps[steps.length - 1])}`;
     const shown = `${ROLE_NAMES[role]} of sample ${sample} at ${counted(

@@ -101,11 +101,10 @@ export function ContactSheet({ app, front, palette, scale, children }) {
     const { layout, keys, layers } = sheet;
     const cell = Math.max(8, Math.min(MOST_PIXELS, Math.round(layout.side * ratio)));
     const name = layers[0]?.name ?? "";
-    const ofInput = { run: health.run, name, steps: layout.steps, cell };
-    const asked = { ...ofInput, cell: isFlat ? MOST_PIXELS : cell };
+    const asked = { run: health.run, name, steps: layout.steps, cell };
     const listed = app.source.layers(health.run).value;
     const hasInput = listed?.inputs.some(({ name }) => name === asked.name) ?? false;
-    const input = hasInput ? front.sheet.input(ofInput) : NO_INPUT;
+    const input = hasInput ? front.sheet.input(asked) : NO_INPUT;
     const pitch = layout.side + GAP;
     const mayDiffer = input.value ? input.value.same === false : !input.error;
     const room = mayDiffer && drawn?.input?.same !== false ? pitch : 0;
