@@ -111,6 +111,9 @@ def test_every_view_has_the_pixels_of_the_tab_and_nothing_is_requested(
     for place, state in PLACES.items():
         assert expected[place], place
         assert shown(report, state) == expected[place], place
+    shown(report, {**FROM, "view": "overview"})
+    report.see("button[aria-expanded=false]:has-text('Findings: ')").wait_for()
+    assert report.see(".finding").count() == 0
     shown(report, {**FROM, "compare": "@0", "rank": 1})
     report.menu("Compare")  # the button would be in it
     assert report.see("select[aria-label='Compare with']").is_visible()

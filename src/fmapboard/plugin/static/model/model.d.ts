@@ -286,8 +286,8 @@ export type View = "overview" | "maps" | "film" | "attribution";
 /** "auto" for pictures where they have room. */
 export type FrontKind = "auto" | "pictures" | "states";
 
-/** "auto" for open in a report. */
-export type Findings = "auto" | "open" | "closed";
+/** Of the list of findings. */
+export type Findings = "closed" | "open";
 
 /** One scale for all steps, or each step's own. */
 export type FilmScale = "locked" | "step";

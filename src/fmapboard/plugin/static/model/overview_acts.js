@@ -100,10 +100,9 @@ export class Overview {
     return true;
   }
 
-  /** True if the list of findings is to be seen: in a report from the beginning. */
+  /** True if the list of findings is to be seen. */
   get isOpen() {
-    const { findings } = this.app.state;
-    return findings === "auto" ? Boolean(this.app.report) : findings === "open";
+    return this.app.state.findings === "open";
   }
 
   /** True if the maps are those that the user was led to. */

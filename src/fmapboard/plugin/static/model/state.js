@@ -185,7 +185,7 @@ export const START = {
   run: "",
   front: /** @type {FrontKind} */ ("auto"), // what the overview shows of the layers over the steps
   sheet_scale: /** @type {SheetScale} */ ("picture"), // each picture's own, or one per layer
-  findings: /** @type {Findings} */ ("auto"), // the list of findings
+  findings: /** @type {Findings} */ ("closed"), // the list of findings
   layer: "", // key of the layer, "" for the first one
   channel: /** @type {number|null} */ (null),
   step: /** @type {number|null} */ (null), // follows the newest step
@@ -227,7 +227,7 @@ export const CHOICES = Object.freeze({
   view: ["overview", "maps", "film", "attribution"],
   front: ["auto", "pictures", "states"],
   sheet_scale: ["picture", "row"],
-  findings: ["auto", "open", "closed"],
+  findings: ["closed", "open"],
   role: ["feature_maps", "inputs", "gradients_of_maps", "kernels"],
   scale: ["channel", "layer"],
   colours: PALETTES,
