@@ -28,6 +28,7 @@ import {
   onsets,
   scaleWords,
 } from "../../src/fmapboard/plugin/static/model/film_scale.js";
+import { CODE } from "../../src/fmapboard/plugin/static/model/health_states.js";
 import {
   filmChannels,
   moved,
@@ -52,7 +53,7 @@ const HISTORY = {
     "feature_maps.hi": { shape: [3, 2], values: Float32Array.of(1, 4, 2, NaN, 5, 8) },
     "feature_maps.minimum": { shape: [3, 2], values: Float32Array.of(-1, 0, -9, NaN, -2, 0) },
     "feature_maps.maximum": { shape: [3, 2], values: Float32Array.of(1, 4, 2, NaN, 5, 2e4) },
-    "feature_maps.code": { shape: [3, 2], values: Float32Array.of(1, 1, 6, 8, 6, 7) },
+    "feature_maps.code": { shape: [3, 2], values: Float32Array.of(1, 1, 7, 10, 7, 8) },
   },
 };
 
@@ -159,6 +160,10 @@ test("a frame's fault is known before it is loaded, the most severe first", () =
     [undefined, "dead", "nonfinite", "large"],
   );
   assert.equal(faultAt(HISTORY, "feature_maps", 15, 0), null);
+  const codes = { shape: [1, 1], values: Float32Array.of(CODE.LARGE_AND_DEAD) };
+  const both = { ...HISTORY, steps: [0], arrays: { "feature_maps.code": codes } };
+  const { kind: worst, word } = faultAt(both, "feature_maps", 0, 0) ?? {};
+  assert.deepEqual([worst, word], ["dead", "large, dead"]);
 });
 
 test("the first bad step of each channel and kind is found", () => {

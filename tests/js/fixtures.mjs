@@ -53,11 +53,13 @@ export const ROWS_PICTURE = { ...TILES_PICTURE, layout: "rows" };
 export const STATES = [
   "not recorded",
   "fine",
+  "≥ 10 % off",
   "unchanged",
-  "partly constant",
-  "partly dead",
-  "mostly constant",
-  "mostly dead",
+  "≥ 10 % constant",
+  "≥ 10 % dead",
+  "≥ 50 % constant",
+  "≥ 50 % dead",
   "large",
+  "large, ≥ 50 % dead",
   "non-finite",
 ].map((word) => ({ word, what: `what ${word} means` }));

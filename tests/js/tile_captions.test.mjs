@@ -30,21 +30,24 @@ test("a range that does not fit is small, before it is left out, and has all its
 
 test("a channel with large values that is dead behind its activation is both", () => {
   const none = { nan: 0, positive: 0, negative: 0, constant: false };
-  const word = (/** @type {"large"|"dead"} */ kind, dead = true) =>
-    loudest({ ...none, kind, dead, after: "ReLU" })?.word;
-  assert.equal(word("large"), "large, dead after ReLU");
-  assert.equal(word("dead"), "dead after ReLU");
-  assert.equal(word("large", false), "large");
+  const word = (/** @type {"large"|"dead"} */ kind, large = true) =>
+    loudest({ ...none, kind, large, dead: kind === "dead", after: "ReLU" })?.word;
+  assert.equal(word("dead"), "large, dead after ReLU");
+  assert.equal(word("dead", false), "dead after ReLU");
+  assert.equal(word("large"), "large");
 });
 
 const PART = { column: 0, isDifference: false };
+
+/** @type {number[]} */
+const DEAD = [CODE.MOSTLY_DEAD, CODE.LARGE_AND_DEAD];
 
 /** What is written below each tile. @param {number[]} codes of the channels' states */
 function writtenOf(codes) {
   const values = (/** @type {number[]} */ each) => ({ values: Float32Array.from(each) });
   const arrays = {
     "feature_maps.code": values(codes),
-    "feature_maps.dead": values(codes.map((code) => Number(code >= CODE.MOSTLY_DEAD))),
+    "feature_maps.dead": values(codes.map((code) => Number(DEAD.includes(code)))),
   };
   const maps = { arrays, header: {} };
   const column = { maps, question: { role: "feature_maps" }, side: {} };
@@ -59,13 +62,13 @@ function writtenOf(codes) {
 }
 
 test("a state of more than half of the tiles is not written below each of them", () => {
-  const { FINE, MOSTLY_DEAD, LARGE } = CODE;
-  const all = writtenOf([LARGE, LARGE, MOSTLY_DEAD]);
+  const { FINE, MOSTLY_DEAD, LARGE, LARGE_AND_DEAD } = CODE;
+  const all = writtenOf([LARGE_AND_DEAD, LARGE_AND_DEAD, MOSTLY_DEAD]);
   assert.deepEqual(
     [all.written, all.marks],
     [["", "", ""], { large: [[0, 1]], dead: [[0, 1, 2]] }],
   );
-  const some = writtenOf([LARGE, LARGE, FINE]);
-  assert.deepEqual(some.written, ["colour only", "colour only", ""]);
-  assert.deepEqual(writtenOf([LARGE, MOSTLY_DEAD]).written, ["large", ""]);
+  const some = writtenOf([LARGE_AND_DEAD, LARGE, FINE]);
+  assert.deepEqual(some.written, ["dead", "colour only", ""]);
+  assert.deepEqual(writtenOf([LARGE_AND_DEAD, MOSTLY_DEAD]).written, ["large", ""]);
 });

@@ -13,28 +13,37 @@ from fmapboard.health import thresholds
 
 Codes = npt.NDArray[np.uint8]
 CODES = (
-    "unknown", "fine", "unchanged", "constant", "dead", "mostly constant", "mostly dead", "large",
-    "nonfinite",
+    "unknown", "fine", "off", "unchanged", "constant", "dead", "mostly constant", "mostly dead",
+    "large", "large and dead", "nonfinite",
 )  # fmt: skip
-"""States by code, ascending in severity: the worst of several is the largest."""
+"""States by code, ascending in severity: the worst of several is the largest.
+
+A layer that is large and mostly dead has a state of its own, so that both are said of it. A channel
+that is 0 for one image is off, which is no fault.
+"""
 UNKNOWN = CODES.index("unknown")
 FINE = CODES.index("fine")
+OFF = CODES.index("off")
 UNCHANGED = CODES.index("unchanged")
 CONSTANT = CODES.index("constant")
 DEAD = CODES.index("dead")
 MOSTLY_CONSTANT = CODES.index("mostly constant")
 MOSTLY_DEAD = CODES.index("mostly dead")
 IS_LARGE = CODES.index("large")
+LARGE_AND_DEAD = CODES.index("large and dead")
 NONFINITE = CODES.index("nonfinite")
 
 
-def states(numbers: Mapping[str, Floats], is_activation: Flags) -> dict[str, Codes]:
+def states(
+    numbers: Mapping[str, Floats], is_activation: Flags, *, is_of_images: bool = False
+) -> dict[str, Codes]:
     """Which layers are in which of the `formats.overview.KINDS`; a layer may be in several.
 
     Args:
         numbers: name of one of `formats.overview.COLUMNS` -> [..., layers], NaN where not known; a
             missing column is not known.
         is_activation: bool [layers], True for activations, see `is_activation`.
+        is_of_images: each step is another image, so that dead channels are only off.
 
     Returns:
         Kind -> uint8 [..., layers], the code of its state, 0 where the layer is not in it; a kind
@@ -49,7 +58,8 @@ def states(numbers: Mapping[str, Floats], is_activation: Flags) -> dict[str, Cod
             is_large = (numbers["minimum"] <= -large) | (numbers["maximum"] >= large)
             found["large"] = _coded(is_large, IS_LARGE)
         if "dead" in numbers:
-            found["dead"] = _of_share(numbers["dead"], DEAD, MOSTLY_DEAD)
+            minor, major = (OFF, OFF) if is_of_images else (DEAD, MOSTLY_DEAD)
+            found["dead"] = _of_share(numbers["dead"], minor, major)
         if "constant" in numbers:
             dead = numbers.get("dead", np.full((), np.nan))
             # A dead channel of an activation is constant too, which is no state of its own.
@@ -61,7 +71,11 @@ def states(numbers: Mapping[str, Floats], is_activation: Flags) -> dict[str, Cod
 
 
 def worst_states(
-    numbers: Mapping[str, Floats], is_activation: Flags, shape: tuple[int, ...]
+    numbers: Mapping[str, Floats],
+    is_activation: Flags,
+    shape: tuple[int, ...],
+    *,
+    is_of_images: bool = False,
 ) -> Codes:
     """The code of the most severe state of each layer, [..., layers].
 
@@ -69,14 +83,18 @@ def worst_states(
         numbers: as for `states`.
         is_activation: as for `states`.
         shape: that of each column.
+        is_of_images: as for `states`.
     """
     codes = np.full(shape, UNKNOWN, np.uint8)
     with np.errstate(invalid="ignore"):
         for is_known in ("nonfinite", "minimum"):
             if is_known in numbers:
                 codes[~np.isnan(numbers[is_known])] = FINE
-    for found in states(numbers, is_activation).values():
+    every = states(numbers, is_activation, is_of_images=is_of_images)
+    for found in every.values():
         np.maximum(codes, found, out=codes)
+    if "dead" in every:
+        codes[(codes == IS_LARGE) & (every["dead"] == MOSTLY_DEAD)] = LARGE_AND_DEAD
     return codes
 
 

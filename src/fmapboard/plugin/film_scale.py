@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from fmapboard.formats.overview import Flags
 from fmapboard.formats.tab_records import Floats
-from fmapboard.health.states import DEAD, IS_LARGE, MOSTLY_DEAD, NONFINITE
+from fmapboard.health.states import DEAD, IS_LARGE, LARGE_AND_DEAD, MOSTLY_DEAD, NONFINITE
 
 LARGE_STEP = 1
 NONFINITE_STEP = 2
@@ -15,7 +15,7 @@ DEAD_STEP = 3
 FAR_STEP = 4
 """Why a step is left out: its values are large, not finite, dead, or far beyond the others."""
 _REASONS = (
-    ((IS_LARGE,), LARGE_STEP),
+    ((IS_LARGE, LARGE_AND_DEAD), LARGE_STEP),
     ((NONFINITE,), NONFINITE_STEP),
     ((DEAD, MOSTLY_DEAD), DEAD_STEP),
 )
@@ -44,7 +44,8 @@ def left_out(lo: Floats, hi: Floats, codes: Floats, *, is_of_layer: bool) -> Flo
     for states, reason in _REASONS:
         reasons[np.isin(codes, states)] = reason
     if is_of_layer:
-        reasons[(codes == IS_LARGE).any(axis=1)] = LARGE_STEP
+        is_large = np.isin(codes, (IS_LARGE, LARGE_AND_DEAD))
+        reasons[is_large.any(axis=1)] = LARGE_STEP
     reasons[is_known & ~_leaves_most(reasons > 0, is_known)] = 0
     reasons[:, ~is_known.any(axis=0)] = 0
     magnitudes = np.fmax(np.abs(lo), np.abs(hi))

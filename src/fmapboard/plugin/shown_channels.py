@@ -119,7 +119,9 @@ def _first_faulty(
     if table is None or row is None:
         return None, 0
     numbers = {name: column[:, row] for name, column in table.columns.items()}
-    codes = worst_states(numbers, np.zeros(1, bool), (len(table.steps),))
+    codes = worst_states(
+        numbers, np.zeros(1, bool), (len(table.steps),), is_of_images=table.is_of_images
+    )
     by_step = dict(zip(table.steps, codes.tolist(), strict=True))
     known = [by_step.get(point.step, 0) for point in points]
     worst = max(known, default=0)
@@ -134,7 +136,7 @@ def _guilty(record: Record, code: int) -> npt.NDArray[np.bool_] | None:
     numbers = {} if maps is None else statistics(record, maps.role)
     if not numbers:
         return None
-    is_guilty: npt.NDArray[np.bool_] = channel_codes(numbers) == code
+    is_guilty: npt.NDArray[np.bool_] = channel_codes(numbers, is_of_images=False) == code
     return is_guilty if is_guilty.any() else None
 
 

@@ -233,10 +233,17 @@ def statistics(record: Record, role: str) -> dict[str, Floats]:
     return found
 
 
-def channel_codes(numbers: Mapping[str, Floats]) -> Floats:
-    """The code of each channel's state, of `health.states`, from its `statistics`; [drawn]."""
+def channel_codes(numbers: Mapping[str, Floats], *, is_of_images: bool) -> Floats:
+    """The code of each channel's state, of `health.states`, from its `statistics`; [drawn].
+
+    Args:
+        numbers: the statistics.
+        is_of_images: each step is another image: what is 0 for one is off, and not constant.
+    """
     shape = numbers["minimum"].shape
-    codes = worst_states(numbers, np.zeros(shape, bool), shape)
+    is_dead = numbers.get("dead", np.zeros(shape)) > 0
+    is_activation = is_dead & is_of_images
+    codes = worst_states(numbers, is_activation, shape, is_of_images=is_of_images)
     return codes.astype(np.float64)
 
 

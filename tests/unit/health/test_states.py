@@ -28,9 +28,20 @@ def test_a_cell_has_the_most_severe_state_of_its_layer_at_its_step() -> None:
     codes = worst_states({name: np.array([row]) for name, row in columns.items()}, DRAWN, (1, 10))
     assert codes.dtype == np.uint8
     assert [CODES[code] for code in codes[0]] == [
-        "fine", "nonfinite", "large", "mostly dead", "mostly constant", "constant", "dead",
+        "fine", "nonfinite", "large and dead", "mostly dead", "mostly constant", "constant", "dead",
         "unchanged", "unknown", "fine",
     ]  # fmt: skip
+
+
+def test_a_dead_channel_is_off_if_each_step_is_another_image_and_large_values_stay_large() -> None:
+    columns = {
+        "minimum": np.array([-1, -2e4, -1, -1]),
+        "maximum": np.ones(4),
+        "dead": np.array([0.9, 0.9, 0.1, 0.05]),
+        "constant": np.array([0, 0, 0.6, 0]),
+    }
+    codes = worst_states(columns, DRAWN, (4,), is_of_images=True)
+    assert [CODES[code] for code in codes] == ["off", "large", "mostly constant", "fine"]
 
 
 def test_a_dead_channel_of_an_activation_is_not_counted_as_constant_too() -> None:
@@ -81,11 +92,13 @@ def test_the_front_end_has_the_same_codes() -> None:
 
 
 def test_the_words_of_the_tab_have_the_thresholds() -> None:
-    words = [words.what for words in STATES]
+    words = [words.word for words in STATES]
     assert len(words) == len(CODES)
+    assert words[CODES.index("off")] == "≥ 10 % off"
     for state in ("constant", "dead"):
-        assert words[CODES.index(state)].startswith("10 % of the channels or more ")
-        assert words[CODES.index(f"mostly {state}")].startswith("50 % of the channels or more ")
-    assert words[CODES.index("large")] == "magnitudes of 10,000 or more"
+        assert words[CODES.index(state)] == f"≥ 10 % {state}"
+        assert words[CODES.index(f"mostly {state}")] == f"≥ 50 % {state}"
+    assert words[CODES.index("large and dead")] == "large, ≥ 50 % dead"
+    assert STATES[CODES.index("large")].what == "magnitudes of 10,000 or more"
     large = f"{thresholds.LARGE.value:,.0f} or more"
     assert f"magnitude {large}" in (STATIC / "model" / "terms.js").read_text()

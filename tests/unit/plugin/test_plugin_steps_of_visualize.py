@@ -8,6 +8,7 @@ import pytest
 import torch
 from image_runs import NAMES, half_dead
 from PIL import Image
+from tab_answers import array_of, unpacked
 from tab_client import Tab, open_tab
 
 import fmapboard
@@ -15,6 +16,7 @@ from fmapboard.checks import DeadCheck, run_checks
 from fmapboard.cli.main import run_visualize
 from fmapboard.formats.overview import parsed_source
 from fmapboard.health.read_runs import read_runs
+from fmapboard.health.states import OFF
 from fmapboard.report.write import OF_IMAGES, PRIVACY, write_report
 
 
@@ -42,6 +44,21 @@ def test_nothing_lasts_from_one_image_to_the_next(tab: Tab, image_runs: Path) ->
     for text in (*found, *said, dead.text):
         assert "since step" not in text
         assert "at step" not in text
+
+
+def test_channels_that_are_0_for_an_image_are_off_which_is_no_fault(tab: Tab) -> None:
+    facts, body = tab.open("data/health", run="images")
+    codes = array_of(facts["codes"], body)
+    assert codes[:3, :2].tolist() == [[OFF, OFF]] * 3  # the convolution and its ReLU
+    assert facts["states"][OFF]["word"] == "≥ 10 % off"
+    assert facts["severe"] == {"0": "large", "1": "large", "2": "large"}  # for the last image
+    facts, body = tab.open("data/health_step", run="images", step=0)
+    assert array_of(facts["codes"], body)[:2].tolist() == [OFF, OFF]
+    facts, body = tab.open("data/maps", run="images", key="fmapboard/0", step=0)
+    assert unpacked(facts["arrays"], body)["feature_maps.code"].tolist() == [OFF, 1] * 4
+    facts, body = tab.open("data/history", run="images", key="fmapboard/0")
+    assert unpacked(facts["arrays"], body)["feature_maps.code"][:3].tolist() == [[OFF, 1] * 4] * 3
+    assert facts["shown"] % 2 == 1  # one that is not off
 
 
 def test_magnitudes_of_different_images_are_not_a_growth(image_runs: Path) -> None:

@@ -17,8 +17,10 @@ from fmapboard.health import thresholds
 from fmapboard.health.finding import whole_percent
 from fmapboard.health.states import (
     IS_LARGE,
+    LARGE_AND_DEAD,
     MOSTLY_CONSTANT,
     MOSTLY_DEAD,
+    NONFINITE,
     UNCHANGED,
     UNKNOWN,
     Codes,
@@ -95,7 +97,8 @@ def _sampled_logs(raw: Floats, codes: Codes) -> Floats:
     sample = raw.ravel()[::stride]
     states = codes.ravel()[::stride]
     is_finite = (sample > 0) & (sample < np.inf)
-    is_sampled = is_finite & (states < IS_LARGE)
+    is_far_off = np.isin(states, (IS_LARGE, LARGE_AND_DEAD, NONFINITE))
+    is_sampled = is_finite & ~is_far_off
     logs = np.log10(sample[is_sampled], dtype=np.float64)
     return np.sort(logs)
 
@@ -125,19 +128,22 @@ class StateWords:
     what: str
 
 
-_PART = f"{whole_percent(thresholds.MINOR_SHARE.value)} of the channels or more"
-_MOST = f"{whole_percent(thresholds.MAJOR_SHARE.value)} of the channels or more"
-_CONSTANT = "hold one single value"
-_DEAD = "are 0 everywhere after the activation"
+_PART = f"≥ {whole_percent(thresholds.MINOR_SHARE.value)}"
+_MOST = f"≥ {whole_percent(thresholds.MAJOR_SHARE.value)}"
+_CONSTANT = "channels that hold one single value"
+_DEAD = "channels that are 0 everywhere after the activation"
+_LARGE = f"magnitudes of {thresholds.LARGE.value:,.0f} or more"
 STATES = (
     StateWords("not recorded", "no number of the layer is known at this step"),
     StateWords("fine", "none of the other states"),
+    StateWords(f"{_PART} off", f"{_DEAD}, for this image"),
     StateWords("unchanged", "no weight has changed since the logged step before"),
-    StateWords("partly constant", f"{_PART} {_CONSTANT}"),
-    StateWords("partly dead", f"{_PART} {_DEAD}"),
-    StateWords("mostly constant", f"{_MOST} {_CONSTANT}"),
-    StateWords("mostly dead", f"{_MOST} {_DEAD}"),
-    StateWords("large", f"magnitudes of {thresholds.LARGE.value:,.0f} or more"),
+    StateWords(f"{_PART} constant", _CONSTANT),
+    StateWords(f"{_PART} dead", _DEAD),
+    StateWords(f"{_MOST} constant", _CONSTANT),
+    StateWords(f"{_MOST} dead", _DEAD),
+    StateWords("large", _LARGE),
+    StateWords(f"large, {_MOST} dead", f"{_LARGE}; {_DEAD}"),
     StateWords("non-finite", "NaN or infinity"),
 )
 """The states by code, see `health.states.CODES`."""
@@ -168,8 +174,8 @@ class Health(Binary):
         step_words: step -> what it is called, of images and checkpoints.
         first_nonfinite: where the first non-finite value was.
         states: words of each state, by code.
-        severe: row -> the worst severe state of the layer in words, with the largest share of its
-            channels that were dead.
+        severe: row -> the severe states of the layer in words, with the largest share of its
+            channels that were dead or constant.
         zero_rows: rows of the layers that have no value but 0 at any kept step: in a run of
             differences, those of layers that do not differ.
         is_of_probe: the drawn maps are those of fixed images in a pass of their own, in eval mode.
@@ -216,7 +222,8 @@ def health(provider: Provider, run: str) -> Health:
     overview = run_overview(provider, run)
     table = overview.health()
     shape = (len(table.steps), len(table.rows))
-    codes = worst_states(table.columns, _is_activation(table), shape)
+    is_activation = _is_activation(table)
+    codes = worst_states(table.columns, is_activation, shape, is_of_images=table.is_of_images)
     sent = NUMBERS if codes.size <= MAX_NUMBERS else ()
     return Health(
         run=run,
@@ -228,7 +235,7 @@ def health(provider: Provider, run: str) -> Health:
         step_words={step: table.step_text(step) for step in table.sources},
         first_nonfinite=_first_nonfinite(table, overview),
         states=STATES,
-        severe=_severe(codes, table.columns["dead"]),
+        severe=_severe(codes, table.columns, is_activation),
         zero_rows=_zero_rows(table),
         is_of_probe=bool(np.isfinite(table.columns["change"]).any()),  # of a probe's maps only
         input_is_stretched=any(_is_stretched(model) for model in overview.models),
@@ -326,7 +333,9 @@ def health_step(provider: Provider, run: str, step: int) -> HealthStep:
         error=table.errors.get(kept_step),
         others=others,
         arrays=columns,
-        codes=worst_states(columns, _is_activation(table), rows.shape),
+        codes=worst_states(
+            columns, _is_activation(table), rows.shape, is_of_images=table.is_of_images
+        ),
         as_of=table.wall_times[at] if may_be_kept else None,
     )
 
@@ -422,27 +431,28 @@ def _is_stretched(model: ModelOverview) -> bool:
     return model.newest.network_input.get("stretched") == 1.0
 
 
-def _severe(codes: Codes, dead: Floats) -> dict[int, str]:
+def _severe(codes: Codes, columns: Mapping[str, Floats], is_activation: Flags) -> dict[int, str]:
     """See ``Health.severe``.
 
     Args:
         codes: see `Health`, [steps, layers].
-        dead: shares of the channels that were dead, likewise.
+        columns: the numbers, likewise.
+        is_activation: of each layer, see `health.states`.
     """
     worst = codes.max(axis=0, initial=UNKNOWN)
-    rounding = thresholds.SHARE_ROUNDING.value
-    is_mostly_dead = dead >= thresholds.MAJOR_SHARE.value - rounding
-    shares = np.where(is_mostly_dead & (codes >= MOSTLY_DEAD), dead, 0).max(axis=0, initial=0)
+    is_large = np.isin(codes, (IS_LARGE, LARGE_AND_DEAD))
+    is_dead = np.isin(codes, (MOSTLY_DEAD, LARGE_AND_DEAD))
+    dead = np.where(is_dead, columns["dead"], 0).max(axis=0, initial=0)
+    alone = columns["constant"] - np.where(is_activation, columns["dead"], 0)
+    constant = np.where(codes == MOSTLY_CONSTANT, alone, 0).max(axis=0, initial=0)
     found = {}
     for row in np.flatnonzero(worst >= MOSTLY_CONSTANT).tolist():
-        word = STATES[worst[row]].word
-        share = f"{whole_percent(float(shares[row]))} dead"
-        if worst[row] == MOSTLY_DEAD:
-            found[row] = share
-        elif worst[row] == IS_LARGE and shares[row]:
-            found[row] = f"{word}, {share}"
-        else:
-            found[row] = word
+        words = ["large"] if is_large[:, row].any() else []
+        if dead[row]:
+            words.append(f"{whole_percent(float(dead[row]))} dead")
+        elif constant[row]:
+            words.append(f"{whole_percent(float(constant[row]))} constant")
+        found[row] = STATES[NONFINITE].word if worst[row] == NONFINITE else ", ".join(words)
     return found
 
 

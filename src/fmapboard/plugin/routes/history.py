@@ -92,7 +92,7 @@ def history(provider: Provider, run: str, key: str, sample: int = 0) -> History:
     points = series.points
 
     def build(last: _Rows | None) -> _Rows:
-        return _read_on(provider, points, sample, last or {})
+        return _read_on(provider, run, points, sample, last or {})
 
     rows = provider.built(("history", run, key, str(sample)), build, _bytes)
     samples = max((row.samples for row in rows.values()), default=0)
@@ -181,15 +181,21 @@ _Rows: TypeAlias = dict[tuple[int, float], _Row]
 """Step, and its wall time in s -> its row, ascending by step."""
 
 
-def _read_on(provider: Provider, points: Sequence[Point], sample: int, known: _Rows) -> _Rows:
+def _read_on(
+    provider: Provider, run: str, points: Sequence[Point], sample: int, known: _Rows
+) -> _Rows:
     """The rows at these points; only records that are new, or could not be read, are read."""
     by_place = {(point.step, point.wall_time): point for point in points}
     rows = {place: known[place] for place in by_place if place in known and known[place].is_read}
     missing = [place for place in by_place if place not in rows]
     records = records_at(provider, [by_place[place] for place in missing])
+    table = run_overview(provider, run).table
+    is_of_images = table is not None and table.is_of_images
     for place, record in zip(missing, records, strict=True):
         step, _ = place
-        rows[place] = _BROKEN if isinstance(record, FormatError) else _row(record, step, sample)
+        rows[place] = _BROKEN
+        if not isinstance(record, FormatError):
+            rows[place] = _row(record, step, sample, is_of_images=is_of_images)
     return {place: rows[place] for place in by_place}
 
 
@@ -201,13 +207,13 @@ def _bytes(rows: _Rows) -> int:
     return total
 
 
-def _row(record: Record, step: int, sample: int) -> _Row:
+def _row(record: Record, step: int, sample: int, *, is_of_images: bool) -> _Row:
     """What a record tells of a step."""
     found: dict[str, Floats] = {}
     for role in MAPS_ROLES:
         own = statistics(record, role)
         if own:
-            own["code"] = channel_codes(own)
+            own["code"] = channel_codes(own, is_of_images=is_of_images)
         for what, values in own.items():
             if what in _SHOWN:
                 found[f"{role}.{what}"] = values

@@ -12,6 +12,7 @@ import numpy as np
 from fmapboard.formats.tab_records import Floats, FormatError
 from fmapboard.plugin.answers import Binary, Missing, Png
 from fmapboard.plugin.layer_series import nearest, point_at, requested_series, series_of
+from fmapboard.plugin.overview_series import run_overview
 from fmapboard.plugin.picture_values import is_png
 from fmapboard.plugin.stored_record import (
     MAPS_ROLES,
@@ -92,7 +93,11 @@ def maps(provider: Provider, run: str, key: str, step: int) -> Maps:
         header=_with_tokens(provider, run, LayerAt(series, point, record)),
         step=point.step,
         wall_time=point.wall_time,
-        arrays={**record.arrays, **_states(record), **ranges},
+        arrays={
+            **record.arrays,
+            **_states(record, is_of_images=_is_of_images(provider, run)),
+            **ranges,
+        },
         pictures=(*pictures, *slices),
         missing=absent,
     )
@@ -129,12 +134,18 @@ def _with_tokens(provider: Provider, run: str, layer: LayerAt) -> dict[str, Any]
     return raw
 
 
-def _states(record: Record) -> dict[str, Floats]:
+def _is_of_images(provider: Provider, run: str) -> bool:
+    """True if each step of a run is another image."""
+    table = run_overview(provider, run).table
+    return table is not None and table.is_of_images
+
+
+def _states(record: Record, *, is_of_images: bool) -> dict[str, Floats]:
     codes = {}
     for role in MAPS_ROLES:
         numbers = statistics(record, role)
         if numbers:
-            codes[f"{role}.code"] = channel_codes(numbers)
+            codes[f"{role}.code"] = channel_codes(numbers, is_of_images=is_of_images)
     return codes
 
 

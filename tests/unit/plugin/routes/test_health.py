@@ -122,7 +122,7 @@ def test_a_severe_layer_is_described_by_its_worst_state_and_its_dead_share(tmp_p
         of = OverviewStep(step, 1, layers, {**own, "counted": np.ones(5)}, {})
         store_blobs(tmp_path / "run", pack_overview(of), tag=TAG, step=step)
     facts, _ = health(open_tab(tmp_path), "run")
-    said = {"0": "75 % dead", "1": "large, 100 % dead", "2": "large", "4": "mostly constant"}
+    said = {"0": "75 % dead", "1": "large, 100 % dead", "2": "large", "4": "60 % constant"}
     assert facts["severe"] == said
 
 

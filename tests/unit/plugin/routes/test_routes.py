@@ -17,7 +17,7 @@ from tab_client import Tab, open_tab
 from torch import nn
 
 import fmapboard
-from fmapboard.health.states import NONFINITE
+from fmapboard.health.states import CODES, MOSTLY_CONSTANT, NONFINITE
 from fmapboard.records import PixelMark
 from fmapboard.render.palettes import palette
 
@@ -119,7 +119,9 @@ def test_one_answer_holds_all_pictures_and_arrays_of_a_layer(tab: Tab) -> None:
 def test_the_maps_come_with_the_state_of_each_channel(tab: Tab) -> None:
     facts, body = tab.open("data/maps", run="run2", key=KEY, step=10)
     numbers = unpacked(facts["arrays"], body)
-    assert numbers["feature_maps.code"].tolist() == [1, 1, 5, 8, 1]
+    assert [CODES[int(code)] for code in numbers["feature_maps.code"]] == [
+        "fine", "fine", "mostly constant", "nonfinite", "fine",
+    ]  # fmt: skip
 
 
 def test_values_and_marks_come_back_from_the_pictures(tab: Tab) -> None:
@@ -161,7 +163,7 @@ def test_history_is_one_table_of_steps_and_channels_per_array(tab: Tab) -> None:
         "feature_maps.lo": [[0, 0, 5, 0, -4], [1, 2, 5, 0, -5], [2, 4, 5, 0, -6]],
         "feature_maps.nonfinite": [[0, 0, 0, 12, 0]] * 3,
         "feature_maps.constant": [[0, 0, 1, 0, 0]] * 3,
-        "feature_maps.code": [[1, 1, 5, 8, 1]] * 3,
+        "feature_maps.code": [[1, 1, MOSTLY_CONSTANT, NONFINITE, 1]] * 3,
         "inputs.maximum": [[3], [4], [5]],
     }  # fmt: skip
     for name, table in expected.items():

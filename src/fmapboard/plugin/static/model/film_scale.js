@@ -1,7 +1,7 @@
 // @ts-check
 /** Scales and faults of a film strip, known for all kept steps before any frame is loaded. */
 
-import { CODE, KINDS } from "./health_states.js";
+import { KINDS, isLarge } from "./health_states.js";
 import { ranges, stepRanges } from "./value_scale.js";
 import { counted, inWordsOf, short } from "./words.js";
 import { FAULT_COLOURS } from "../server/palettes.js";
@@ -115,8 +115,10 @@ export function faultAt(history, role, step, channel) {
   if (!history) return null;
   const i = indexOf(history.steps, step);
   if (history.steps[i] !== step) return null;
+  const codes = history.arrays[`${role}.code`];
   const kind = kindOf(history, role, i, channel);
-  const word = kind ? inWordsOf(WORDS[kind]) : "";
+  const isBoth = kind === "dead" && isLarge(codes?.values[i * codes.shape[1] + channel] ?? 0);
+  const word = kind ? `${isBoth ? "large, " : ""}${inWordsOf(WORDS[kind])}` : "";
   return kind && { kind, word, brief: word, colour: FAULT_COLOURS[kind] };
 }
 
@@ -178,7 +180,7 @@ function hasLargeMaps({ steps, arrays }, step) {
   const codes = arrays["feature_maps.code"];
   const width = codes?.shape[1] ?? 0;
   const own = codes?.values.subarray(i * width, (i + 1) * width);
-  return own?.some((code) => code === CODE.LARGE) ?? false;
+  return own?.some(isLarge) ?? false;
 }
 
 /**

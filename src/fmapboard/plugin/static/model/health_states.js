@@ -33,23 +33,27 @@ const ENDS = Object.freeze({
   light: [
     [[255, 255, 255], [255, 255, 255]],
     [[238, 242, 246], [152, 168, 186]],
+    [[216, 224, 238], [134, 154, 190]],
     [[206, 219, 245], [110, 145, 220]],
     [[190, 224, 222], [70, 158, 156]],
     [[255, 236, 212], [250, 202, 146]],
     [[184, 222, 220], [96, 176, 174]],
     [[255, 214, 166], [242, 158, 84]],
     [[246, 190, 184], [222, 116, 106]],
+    [[255, 214, 166], [242, 158, 84]],
     [[252, 206, 250], [240, 140, 236]],
   ],
   dark: [
     [[48, 48, 48], [48, 48, 48]],
     [[58, 61, 65], [104, 114, 126]],
+    [[56, 62, 74], [88, 102, 130]],
     [[54, 62, 84], [86, 104, 152]],
     [[46, 66, 66], [74, 118, 116]],
     [[72, 62, 50], [124, 100, 70]],
     [[40, 72, 72], [66, 130, 128]],
     [[86, 66, 42], [146, 106, 62]],
     [[88, 56, 54], [150, 86, 82]],
+    [[86, 66, 42], [146, 106, 62]],
     [[82, 52, 80], [138, 86, 134]],
   ],
 });
@@ -90,19 +94,22 @@ export function coloursOf(theme) {
 
 /**
  * Hatching by code, in CSS px of the whole map, so that it also shows across cells of 2 px: without
- * colour it tells every state but fine. Non-finite: crossed; large: rising; dead: level; constant:
- * upright lines; unchanged: falling. Half of the channels or more have denser ones.
+ * colour it tells every state but fine. Non-finite: crossed; large: rising; dead and off: level;
+ * constant: upright lines; unchanged: falling. Half of the channels or more have denser ones; large
+ * and dead has two.
  * @type {readonly (Hatch|null)[]}
  */
 export const HATCHES = Object.freeze([
   null,
   null,
+  (_, y) => y % 12 === 0,
   (x, y) => (x - y + 9000) % 9 === 0,
   (x) => x % 9 === 0,
   (_, y) => y % 9 === 0,
   (x) => x % 4 === 0,
   (_, y) => y % 4 === 0,
   (x, y) => (x + y) % 5 === 0,
+  (x, y) => y % 4 === 0 || (x + y) % 10 === 0,
   (x, y) => (x + y) % 6 === 0 || (x - y + 6000) % 6 === 0,
 ]);
 
@@ -111,7 +118,7 @@ export const HATCHES = Object.freeze([
  * @param {number} code
  */
 export function isDotted(code) {
-  return code > 0 && code < 5; // the others are hatched densely
+  return code > 0 && code < SEVERE; // the others are hatched densely
 }
 
 /** Dots of a cell whose brightness is not known. @type {Hatch} */
@@ -123,20 +130,26 @@ export const DOTS = (x, y) => x % 4 === 1 && y % 4 === 1;
 export const CODE = Object.freeze({
   UNKNOWN: 0,
   FINE: 1,
-  UNCHANGED: 2,
-  CONSTANT: 3,
-  DEAD: 4,
-  MOSTLY_CONSTANT: 5,
-  MOSTLY_DEAD: 6,
-  LARGE: 7,
-  NONFINITE: 8,
+  OFF: 2,
+  UNCHANGED: 3,
+  CONSTANT: 4,
+  DEAD: 5,
+  MOSTLY_CONSTANT: 6,
+  MOSTLY_DEAD: 7,
+  LARGE: 8,
+  LARGE_AND_DEAD: 9,
+  NONFINITE: 10,
 });
 
 /** The kind of fault of each code, also the keys of `since`. @type {readonly (FaultName|null)[]} */
 // prettier-ignore
 export const KINDS = Object.freeze([
-  null, null, "unchanged", "constant", "dead", "constant", "dead", "large", "nonfinite",
+  null, null, null, "unchanged", "constant", "dead", "constant", "dead", "large", "dead",
+  "nonfinite",
 ]);
+
+/** True for large values, whatever else is true of them. @param {number} code */
+export const isLarge = (code) => code === CODE.LARGE || code === CODE.LARGE_AND_DEAD;
 
 /** From this code on a state is severe. */
 export const SEVERE = CODE.MOSTLY_CONSTANT;
@@ -251,7 +264,7 @@ function sinceText(of, at) {
   if (since === undefined || since > step) return "";
   if (code === CODE.UNCHANGED) return `the weights are those of step ${stepText(since)}`;
   // What is stored is since when a tenth of the channels are so.
-  if (code !== CODE.MOSTLY_DEAD && code !== CODE.MOSTLY_CONSTANT)
+  if (code < SEVERE || code === CODE.LARGE || code === CODE.NONFINITE)
     return `without interruption since step ${stepText(since)}`;
   const own = of.steps.map((_, i) => codes[i * count + row]);
   const before = own.findLastIndex((each) => each !== code);

@@ -238,7 +238,14 @@ export type Flags = ReturnType<typeof import("./scene.js").flags>;
 
 export type Fault = "nonfinite" | "large" | "dead" | "constant";
 
-export type StateMark = { kind: Fault; word: string; brief: string; colour: string };
+/** `isBoth`: dead and large. */
+export type StateMark = {
+  kind: Fault;
+  word: string;
+  brief: string;
+  colour: string;
+  isBoth?: boolean;
+};
 
 export type Sides = NonNullable<ReturnType<typeof import("./sides.js").sidesOf>>;
 

@@ -3,7 +3,7 @@
 
 import { sorting } from "./channel_order.js";
 import { mainSide, origin, placed } from "./compare.js";
-import { KINDS } from "./health_states.js";
+import { KINDS, isLarge } from "./health_states.js";
 import { areAlike, cellsOf, kernelMeaning } from "./kernel_cells.js";
 import { LETTERS, comparesKernels } from "./state.js";
 import { columnRanges, difference, ranges as rangesOf } from "./value_scale.js";
@@ -201,6 +201,7 @@ export function flags(maps, role, channel) {
   const later = role === "feature_maps" && of("activation.dead") > 0;
   return {
     kind: KINDS[of(`${role}.code`)] ?? null,
+    large: isLarge(of(`${role}.code`)),
     nan: of(`${role}.nan`),
     positive: of(`${role}.positive_infinity`),
     negative: of(`${role}.negative_infinity`),
@@ -210,9 +211,15 @@ export function flags(maps, role, channel) {
   };
 }
 
+export const LARGE_MARK = Object.freeze({
+  ...{ kind: /** @type {const} */ ("large"), word: "large", brief: "large" },
+  ...{ colour: FAULT_COLOURS.large, isBoth: false },
+});
+
 /** The worst fault; null for none. @param {Flags} of @returns {StateMark|null} */
 export function loudest({ kind, ...of }) {
   if (kind === null || kind === "unchanged") return null;
+  if (kind === "large") return LARGE_MARK;
   if (kind === "nonfinite") {
     const [word, mark] = of.nan
       ? ["NaN", MARK.NAN]
@@ -221,13 +228,12 @@ export function loudest({ kind, ...of }) {
         : ["−Inf", MARK.NEGATIVE_INFINITY];
     return { kind, word, brief: word, colour: css(MARK_COLOURS[mark]) };
   }
-  const brief = { large: "large", dead: deadWord(), constant: "const" }[kind];
-  const after = of.after ? ` after ${of.after}` : "";
-  const also = kind === "large" && of.dead ? `, ${deadWord()}${after}` : "";
-  const word = kind === "dead" ? brief + after : brief + also;
-  const mark = kind === "dead" ? MARK.DEAD : MARK.CONSTANT;
-  const colour = kind === "large" ? FAULT_COLOURS.large : css(MARK_COLOURS[mark]);
-  return { kind, word, brief, colour };
+  const isDead = kind === "dead";
+  const brief = isDead ? deadWord() : "const";
+  const isBoth = isDead && of.large;
+  const after = isDead && of.after ? ` after ${of.after}` : "";
+  const colour = css(MARK_COLOURS[isDead ? MARK.DEAD : MARK.CONSTANT]);
+  return { kind, word: `${isBoth ? "large, " : ""}${brief}${after}`, brief, colour, isBoth };
 }
 
 // Builds the scene of the state from the answers that have arrived, and keeps the last one.

@@ -1,7 +1,7 @@
 // @ts-check
 /** Maps values to colours: ranges of channels, and tables from level to colour. */
 
-import { CODE } from "./health_states.js";
+import { isLarge } from "./health_states.js";
 import { short, stepText } from "./words.js";
 import { once } from "../server/cache.js";
 import { badMark } from "../server/palettes.js";
@@ -193,7 +193,7 @@ function extent({ letter, maps, question, side }) {
   const [lo, hi] = side ? drawnExtent(side) : [0, 0];
   if (!(lo <= hi)) return `${letter} no finite value`;
   const codes = maps?.arrays[`${question?.role}.code`]?.values;
-  const large = codes?.includes(CODE.LARGE) ? " (large)" : "";
+  const large = codes?.some(isLarge) ? " (large)" : "";
   return `${letter}\u00a0${short(lo, 2)}…${short(hi, 2)}${large}`;
 }
 

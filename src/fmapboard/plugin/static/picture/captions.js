@@ -122,9 +122,10 @@ export function faultOf(scene, part, channel) {
 }
 
 /** The states of a channel, the most severe first. @param {Flags} of @returns {FaultName[]} */
-function statesOf({ kind, dead, constant }) {
+function statesOf({ kind, large, dead, constant }) {
   const worst = kind === "unchanged" ? null : kind;
-  const all = [worst, dead && "dead", constant && "constant"].filter(Boolean);
+  const more = [large && "large", dead && "dead", constant && "constant"];
+  const all = [worst, ...more].filter(Boolean);
   return /** @type {FaultName[]} */ ([...new Set(all)]);
 }
 
@@ -155,8 +156,11 @@ export const marksIn = once((/** @type {MapsScene} */ scene) => {
   for (const [column, { maps, question, side }] of scene.columns.entries()) {
     if (!maps || !question || !side) continue;
     for (const channel of scene.order) {
-      const { nan, positive, negative, kind, constant, dead } = flags(maps, question.role, channel);
-      const large = kind === "large";
+      const { nan, positive, negative, large, constant, dead } = flags(
+        maps,
+        question.role,
+        channel,
+      );
       const faults = { NaN: nan, "+Inf": positive, "−Inf": negative, large, dead, constant };
       for (const [name, isSo] of Object.entries(faults)) {
         if (!isSo) continue;

@@ -5,7 +5,7 @@
  */
 
 import { channelIn } from "../model/kernel_cells.js";
-import { flags, loudest, partName } from "../model/scene.js";
+import { LARGE_MARK, flags, loudest, partName } from "../model/scene.js";
 import { short, ticks } from "../model/words.js";
 import { channelsOf, placeOf } from "../server/kernels.js";
 import { outline, write } from "./canvas.js";
@@ -144,6 +144,7 @@ export function writtenFault(scene, part, channel) {
   if (!fault || scene.kind !== "maps" || scene.order.length === 1) return fault;
   const { kinds, isAll } = commonFaults(scene)[part.column];
   if (!kinds.includes(fault.kind)) return fault;
+  if (fault.isBoth && !kinds.includes("large")) return { ...fault, ...LARGE_MARK };
   return isAll ? null : { ...fault, word: "", brief: "" };
 }
 

@@ -5,7 +5,7 @@ import { short } from "../model/words.js";
 import { once } from "../server/cache.js";
 import { MARK, MARK_TABLE, VALUES, badMark, packed, stored } from "../server/palettes.js";
 import { SHEET_GAP, corner } from "./layouts.js";
-import { markTile, outlineStates, paint, regionsOf } from "./painter.js";
+import { markTile, paint, regionsOf } from "./painter.js";
 import { curveTile, isCurve, tileCanvas, wholeMark } from "./pixels.js";
 
 /** @import {FaultName, SheetPage} from "../server/server.js" */
@@ -146,10 +146,9 @@ export function paintPage(context, page, of, stateOf, look, ratio, isPerRow) {
     return { ...map, texts: hasRanges ? texts : [] };
   });
   const space = of.cellHeight - of.tileHeight > SHEET_GAP ? ROW_SPACE : NARROW_SPACE;
-  const outlined = outlineStates(stateOf, of.columns);
   const regions = regionsOf({
     ...{ cells: tiles.map((_, i) => i), columns: of.columns, count: of.count },
-    stateOf: (cell) => outlined(Math.floor(cell / of.columns), cell % of.columns),
+    stateOf: (cell) => stateOf(Math.floor(cell / of.columns), cell % of.columns),
     boxOf(cell) {
       const { left, top } = corner(of, cell);
       const size = { width: of.cellWidth, height: of.cellHeight - space };

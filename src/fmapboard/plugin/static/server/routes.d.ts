@@ -67,7 +67,7 @@ export interface HealthAnswer {
   first_nonfinite: FirstFault | null;
   /** words of each state, by code. */
   states: StateWords[];
-  /** row -> the worst severe state of the layer in words, with the largest share of its channels that were dead. */
+  /** row -> the severe states of the layer in words, with the largest share of its channels that were dead or constant. */
   severe: Record<string, string>;
   /** rows of the layers that have no value but 0 at any kept step: in a run of differences, those of layers that do not differ. */
   zero_rows: number[];

@@ -329,7 +329,7 @@ const headingOf = (text) => text[0].toUpperCase() + text.slice(1);
 function stateText(of) {
   const faults = [
     of.nan + of.positive + of.negative > 0 && "non-finite",
-    of.kind === "large" && "large",
+    of.large && "large",
     of.dead && deadWord() + (of.after && ` after its ${of.after}`),
     of.constant && "constant",
   ];

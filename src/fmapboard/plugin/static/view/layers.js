@@ -1,7 +1,7 @@
 // @ts-check
 /** The list of layers, each with a badge and a small strip that show its state. */
 
-import { CODE, KINDS, SEVERE } from "../model/health_states.js";
+import { CODE, KINDS, SEVERE, isLarge } from "../model/health_states.js";
 import { explanation } from "../model/terms.js";
 import {
   callInGroup,
@@ -280,11 +280,12 @@ export function fault(of, follows = true) {
   const badges = {
     nonfinite: of.nan ? "NaN" : "Inf",
     large: of.channels_dead ? `large, ${share(of.channels_dead)} ${deadWord()}` : "large",
-    dead: `${share(of.channels_dead)} ${deadWord()}`,
+    dead: `${isLarge(of.code) ? "large, " : ""}${share(of.channels_dead)} ${deadWord()}`,
     constant: `${share(alone)} const`,
     unchanged: "no change",
   };
-  return { severity, badge: kind ? badges[kind] : "", kind: kind ?? "fine" };
+  const badge = kind ? badges[kind] : of.code === CODE.OFF ? badges.dead : "";
+  return { severity, badge, kind: kind ?? "fine" };
 }
 
 /** @param {Overview} of @param {Layer|undefined} layer @returns {LayerHealth} */

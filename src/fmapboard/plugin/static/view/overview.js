@@ -131,10 +131,10 @@ const BOX = { left: 3, top: 3, width: 16, height: 10 };
 function Frames({ front: { difference, findings }, health }) {
   const begins = findings.some(({ since }) => since);
   const present = Object.values(CODE).filter((code) => tableOf(health).present.has(code));
-  const kinds = new Map(present.map((code) => [frameOfCode(code), code]));
+  const kinds = new Map(present.reverse().map((code) => [frameOfCode(code), code]));
   return html`
     <ul class="states">
-      ${[...kinds].reverse().map(([kind, code]) => {
+      ${[...kinds].map(([kind, code]) => {
         if (!kind) return null;
         const paint = (/** @type {HTMLCanvasElement} */ canvas) =>
           drawLine(prepare(canvas, 22, 16), frameOf(kind), BOX);
