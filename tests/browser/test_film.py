@@ -288,7 +288,7 @@ def test_a_step_far_beyond_the_others_does_not_set_their_scale(
     )
     person.wait(READY)
     scale = person.see(".film-scale")
-    assert scale.inner_text() == "One scale, without 1 outlying (▲) step."
+    assert scale.inner_text() == "One scale, without 1 step (▲ outlying)."
     said = scale.get_attribute("title").replace("−", "-")
     lo, hi = map(float, re.findall(r"channel 0 (\S+) … (\S+)", said)[0])
     assert max(abs(lo), abs(hi)) < 5
@@ -335,3 +335,17 @@ def test_the_same_input_is_drawn_once_and_all_steps_are_in_view(
         said[run] = person.see(".film .status").text_content()
     assert " · y " in said["probed"]
     assert " · y " not in said["unprobed"]
+
+
+def test_the_steps_are_readable_in_the_bar_above_a_film(
+    grown_address: str, visit: Callable[..., Person]
+) -> None:
+    person = visit(
+        grown_address, width=1024, height=700, view="film", run="probed", layer="fmapboard/first"
+    )
+    person.wait(READY)
+    person.settle()
+    cut = person.see(".now").evaluate(
+        "(now) => [...now.children].filter((e) => e.scrollWidth > e.clientWidth).length"
+    )
+    assert cut == 0

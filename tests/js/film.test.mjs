@@ -289,9 +289,8 @@ test("all steps are in view where frames can be legible, and fill the width", ()
   assert.deepEqual([more.columns, more.bands, more.tileWidth], [11, 2, 63], "scrolls");
   const low = filmLayout({ ...HEALTHY, hasKernels: true, windowWidth: 690, windowHeight: 520 });
   assert.deepEqual([low.columns, low.bands, low.tileWidth], [7, 3, 62], "two bands in view");
-  const large = { ...HEALTHY, mapHeight: 128, mapWidth: 128, windowWidth: 625, windowHeight: 250 };
-  const wide = filmLayout(large);
-  assert.deepEqual([wide.columns, wide.tileWidth], [3, 128], "within the width");
+  const large = filmLayout({ ...HEALTHY, mapHeight: 256, mapWidth: 256, count: 8 });
+  assert.deepEqual([large.columns, large.bands, large.tileWidth], [4, 2, 125], "shrunk");
 });
 
 test("a strip that does not wrap shows whole columns at each of its steps", () => {
@@ -320,7 +319,7 @@ test("a window scrolls to whole bands, unless the asked one is in sight", () => 
   assert.equal((of.height - 600) % bandHeight, 0);
 });
 
-test("a long sequence is shrunk, a map never", () => {
+test("a long sequence is shrunk, a map of a chosen size never", () => {
   const sequence = { ...REQUEST, isSequence: true, mapHeight: 1, mapWidth: 1000, tile: 200 };
   assert.equal(filmLayout(sequence).factor, 0.2);
   assert.equal(filmLayout({ ...REQUEST, mapHeight: 200, mapWidth: 200 }).factor, 1);

@@ -56,9 +56,9 @@ test("one sentence says which steps the scale is of, or which it leaves out", ()
   };
   assert.equal(note([0, 20]), "One scale for all 4 logged steps.");
   assert.equal(note(HISTORY.steps), "One scale for all 4 kept steps.");
-  assert.equal(note([0, 20], [3]), "One scale, without 3 large steps.");
-  assert.equal(note([0, 20], [], [1]), "One scale, without 1 non-finite step.");
-  const most = "One scale, without 1 large, 2 dead, 1 outlying (▲) steps.";
+  assert.equal(note([0, 20], [3]), "One scale, without 3 steps (large).");
+  assert.equal(note([0, 20], [], [1]), "One scale, without 1 step (non-finite).");
+  const most = "One scale, without 4 steps (1 large, 2 dead, 1 ▲ outlying).";
   assert.equal(note([0, 20], [1], [], [1, 2], [1]), most);
 });
 

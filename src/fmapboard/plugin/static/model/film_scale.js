@@ -20,7 +20,7 @@ export const keptUnit = (strip) =>
   `${stepsOf(strip) > strip.steps.length ? "logged" : "kept"} ${strip.unit}`;
 
 /** Why the locked scale leaves out a step: as the codes of the server (`film_scale.py`). */
-const REASONS = /** @type {const} */ (["", "large", "non-finite", "dead", "outlying (▲)"]);
+const REASONS = /** @type {const} */ (["", "large", "non-finite", "dead", "▲ outlying"]);
 const FAR = 4;
 
 /**
@@ -70,18 +70,17 @@ export function isBeyond({ locked, history, role, how, steps }, i, channel) {
 }
 
 /**
- * What a film's scale leaves out, as "1 large, 2 non-finite": the most steps of a channel.
- * @param {Pick<Strip, "leftOut"|"order">} film
+ * What a film's scale leaves out, as "3 steps (1 large, 2 non-finite)": the most of a channel.
+ * @param {Pick<Strip, "leftOut"|"order"|"unit">} film
  */
-export function leftOutWords({ leftOut, order }) {
+export function leftOutWords({ leftOut, order, unit }) {
   const said = REASONS.map((reason, why) => {
     const most = Math.max(0, ...order.map((channel) => leftOut[why]?.[channel] ?? 0));
-    return { most, text: `${most} ${inWordsOf(reason)}` };
+    return { most, word: inWordsOf(reason) };
   }).filter(({ most }, why) => why && most);
-  return {
-    text: said.map(({ text }) => text).join(", "),
-    count: said.reduce((sum, { most }) => sum + most, 0),
-  };
+  const all = said.reduce((sum, { most }) => sum + most, 0);
+  const words = said.map(({ most, word }) => (said.length > 1 ? `${most} ${word}` : word));
+  return all ? `${counted(all, unit)} (${words.join(", ")})` : "";
 }
 
 /** The lines of text at the colour bar of a channel. @param {Strip} film @param {number} channel */

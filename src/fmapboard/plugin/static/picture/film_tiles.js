@@ -149,7 +149,11 @@ export function paintFilm(context, film, of, where, look) {
     const box = { left: leftOf(i), top: bandTop(i) + rowTop(row), ...size };
     const isCurrent = i === film.current;
     const lines = cellLines({ isSelected: isCurrent }, look, box);
-    const under = { left: box.left, top: box.top + box.height + BELOW, width: wide };
+    const under = {
+      left: box.left,
+      top: box.top + box.height + BELOW,
+      width: Math.max(of.tileWidth, 40),
+    };
     if (!side || why) {
       const within = { ...box, left: box.left + 4, top: box.top + 4, width: box.width - 8 };
       const room = { ...within, height: box.height - 6 };
@@ -163,12 +167,14 @@ export function paintFilm(context, film, of, where, look) {
     const one = mark ? markTile(box, mark, NaN, look) : null;
     if (one?.texts?.length) return { ...one, lines, point: film.point };
     const { lo, hi } = film.columnRanges[i];
-    const { image, lines: edge = [] } = isCurve(side.planes)
+    const drawn = isCurve(side.planes)
       ? curveOf(side, channel, [lo[channel], hi[channel]], box)
-      : {};
-    const drawn = image ? { image } : { across: of.factor, down: of.factorDown, ...picture };
-    const over = { lines: [...edge, ...lines], point: film.point, map: side.planes };
-    const tile = { box, ...over, ...(one ?? drawn) };
+      : of.factor < 1
+        ? { image: tileCanvas(picture.pixels, picture.width), isSmooth: true }
+        : { across: of.factor, down: of.factorDown, ...picture };
+    /** @type {Tile} */
+    const tile = { box, point: film.point, map: side.planes, ...(one ?? drawn) };
+    tile.lines = [...(tile.lines ?? []), ...lines];
     if (fault) return { ...tile, ...badge(context, fault, under, look, [], true) };
     const isFar = isBeyond(film, i, channel);
     const text = [...(isFar ? ["▲ beyond scale", "▲ beyond"] : []), ...rangesOf(i, channel)];
@@ -258,7 +264,11 @@ export function paintFilm(context, film, of, where, look) {
     boxOf(cell) {
       const { i, row } = placeOf(cell);
       const [left, top] = [leftOf(i) - GAP / 2, bandTop(i) + rowTop(row) - GAP / 2];
-      return { left, top, width: of.cellWidth, height: of.tileHeight + GAP / 2 + FILM_CAPTION };
+      const [line, column] = [Math.floor(cell / of.columns), cell % of.columns];
+      const isLast = column + 1 === of.columns;
+      const goesOn = !isLast && outlined(line, column + 1) === outlined(line, column);
+      const width = goesOn ? of.cellWidth : of.tileWidth + GAP;
+      return { left, top, width, height: of.tileHeight + GAP / 2 + FILM_CAPTION };
     },
   });
   paint(context, where, look, tiles, { fixed, regions });

@@ -365,9 +365,8 @@ function stretched(request, { columns, bands, side: before, left }) {
 export function film(request, side, fixed = 0, high = CURVE_SHARE * side) {
   const { count, rows, mapHeight, mapWidth, ratio, isSequence, hasMaps } = request;
   const longer = Math.max(mapHeight, mapWidth, 1);
-  // Only a curve is shrunk: a map smaller than its pixels would hide some of them.
-  const exact = (side * ratio) / longer;
-  const factor = isSequence ? exact : Math.max(1, fixed ? exact : Math.round(exact));
+  const exact = (side * ratio) / longer; // below 1, pixels are averaged
+  const factor = isSequence || fixed ? exact : Math.max(1, Math.round(exact));
   const curveHeight = Math.floor(Math.max(CURVE_HIGH, high) * ratio);
   const factorDown = isSequence ? curveHeight : factor;
   const tileWidth = hasMaps ? Math.round(mapWidth * factor) / ratio : side;

@@ -52,6 +52,7 @@ export function drawTile(context, tile, look) {
   const { box, image, hatch } = tile;
   if (image) {
     context.imageSmoothingEnabled = Boolean(tile.isSmooth);
+    context.imageSmoothingQuality = "high";
     if (tile.isGrey) context.filter = "grayscale(1)";
     context.globalAlpha = tile.alpha ?? 1;
     context.drawImage(image, box.left, box.top, box.width, box.height);

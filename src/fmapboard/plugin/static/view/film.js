@@ -76,9 +76,8 @@ export function scaleNote(strip) {
   if (!isLocked) return `Each ${unit} has its own scale: colours do not compare between ${unit}s.`;
   if (hasMaps && !locked)
     return `The scale of all ${unit}s is not known: each ${unit} has its own.`;
-  const { text, count } = leftOutWords(strip);
-  const of = sharing && ` for ${sharing}`;
-  if (text) return `One scale${of}, without ${text} ${unit}${count > 1 ? "s" : ""}.`;
+  const leftOut = leftOutWords(strip);
+  if (leftOut) return `One scale${sharing && ` for ${sharing}`}, without ${leftOut}.`;
   if (sharing) return `One scale for all ${keptUnit(strip)}s of ${sharing}.`;
   return `One scale for all ${counted(stepsOf(strip), keptUnit(strip))}.`;
 }
