@@ -93,7 +93,7 @@ def test_the_readout_belongs_to_what_is_shown(address: str, visit: Callable[...,
     person = visit(address, run="good", layer="fmapboard/block.0", channel=1)
     person.drawn(STEPS[-1])
     status, box = person.see(".status"), person.see(".grid canvas").bounding_box()
-    at = (box["x"] + 30, box["y"] + 30)
+    at = (box["x"] + 30, box["y"] + 60)  # of both layers: one has a line more above its maps
     person.page.mouse.move(*at)
     seen = [status.text_content()]
     for act in (lambda: person.press("ArrowLeft"), lambda: person.press("ArrowDown")):
