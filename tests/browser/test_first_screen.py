@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from attending_networks import NETWORKS, images, slow_path
 from browser_visitor import HEADER, Person
 from overview_runs import HEALTHY_STEPS, NAN_FROM, STORED, log_healthy
 from torch import nn
@@ -86,7 +87,7 @@ def test_a_fault_is_said_with_its_layer_and_step_and_seen_from_there_on(
     assert f"since step {NAN_FROM}" in said
     assert str(NAN_FROM) in person.see(".sheet-steps .onset").all_inner_texts()
     assert not person.see(".overview-head .about").is_visible()
-    assert person.see(".states").inner_text().endswith("step: something found begins")
+    assert person.see(".states").inner_text().endswith("step: a finding begins")
     assert person.see(".states .onset").inner_text() == "bold"  # is seen without colours, too
     red, words = (person.see(f"{where} .onset") for where in (".sheet-steps", ".states"))
     assert red.first.evaluate(COLOUR) == words.evaluate(COLOUR) != "rgb(0, 0, 0)"
@@ -314,6 +315,29 @@ def test_the_input_is_one_thumbnail_if_it_stayed_the_same_otherwise_a_row(
     assert note.inner_text().endswith("which the maps follow; stretched colours")
     assert not person.see(".sheet-corner canvas").is_visible()
     assert person.see(SHEET).first.evaluate(COLOURS) > 6 * 50
+
+
+def test_of_attention_one_row_is_in_the_sheet_and_says_whose_it_is(
+    serve: Callable[[Path], str], visit: Callable[..., Person], tmp_path: Path
+) -> None:
+    model = NETWORKS["softmax"]()
+    with slow_path(), fmapboard.watch(model, tmp_path / "vit", every=1) as board:
+        for step in range(2):
+            with board.step(step):
+                model(images(2)).square().mean().backward()
+    person = visit(serve(tmp_path), height=1400, view=None, run="vit")
+    person.see(SHEET).first.wait_for()
+    person.settle()
+    names = person.see(".sheet-name b").all_inner_texts()
+    assert [name for name in names if "rows" in name] == [
+        "blocks.0.attn.rows",
+        "blocks.1.attn.rows",
+    ]
+    row = person.see(".sheet-name:has(b:text-is('blocks.0.attn.rows')) span")
+    said = " ".join(row.all_inner_texts())
+    assert re.fullmatch("attention of head . from the first token, or the last if causal", said)
+    person.see(".toolbar button:text-is('Maps')").click()
+    person.see(".layer .name:has-text('peak_rows')").first.wait_for()
 
 
 def test_a_row_has_one_scale_on_demand_and_the_address_keeps_it(

@@ -1,6 +1,9 @@
 // @ts-check
 /** Formats numbers, and finds ticks for an axis. */
 
+import { FAULT_COLOURS, OFF_COLOUR } from "../server/palettes.js";
+
+/** @import {FaultName} from "../server/server.js" */
 /** @import {Unit, Words} from "./model.js" */
 
 const MINUS = "−";
@@ -180,6 +183,10 @@ export function speakOf(unit, layer = {}) {
 export function deadWord() {
   return isOfImages ? "off" : "dead";
 }
+
+/** The colour of a fault; what is only off has a neutral one. @param {FaultName} name */
+export const faultColour = (name) =>
+  isOfImages && name === "dead" ? OFF_COLOUR : FAULT_COLOURS[name];
 
 /**
  * A text about channels with that word, and with the one for what they are.

@@ -3,7 +3,7 @@
  * The painter of all pictures: tiles, what is written and drawn over them, and what stays in place.
  */
 
-import { inWordsOf, short } from "../model/words.js";
+import { faultColour, inWordsOf, short } from "../model/words.js";
 import { FAULT_COLOURS, LEGEND } from "../server/palettes.js";
 import { outline, write } from "./canvas.js";
 import { drawCrosshair } from "./crosshair.js";
@@ -212,7 +212,7 @@ export function markTile(box, mark, value, look) {
   const texts = said.map((text, line) => ({
     ...{ text, ...place, y: middle + LINE * line, colour: look.text },
   }));
-  return { box, texts, ...(named ? { hatch: FAULT_COLOURS[named.term] } : {}) };
+  return { box, texts, ...(named ? { hatch: faultColour(named.term) } : {}) };
 }
 
 /**

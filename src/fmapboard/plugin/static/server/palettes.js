@@ -37,6 +37,9 @@ export const FAULT_COLOURS = Object.freeze({
   unchanged: "#6b93e6",
 });
 
+/** Of channels that are 0 for one image, which is no fault. */
+export const OFF_COLOUR = "#7388ab";
+
 /** Marks of single pixels and of whole channels, with the fault, a term of the glossary. */
 // prettier-ignore
 export const LEGEND = Object.freeze(/** @type {const} */ ([

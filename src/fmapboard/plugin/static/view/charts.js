@@ -6,7 +6,7 @@ import { ROLE_NAMES, layerText, middle } from "../model/compare.js";
 import { ofLayers, spanOf } from "../model/look.js";
 import { CHOICES } from "../model/state.js";
 import { explanation } from "../model/terms.js";
-import { deadWord, inWordsOf, kindOf, short, stepText } from "../model/words.js";
+import { deadWord, faultColour, inWordsOf, kindOf, short, stepText } from "../model/words.js";
 import { theme } from "../picture/canvas.js";
 import { once } from "../server/cache.js";
 import { FAULT_COLOURS } from "../server/palettes.js";
@@ -211,7 +211,7 @@ function shares(at) {
       if (!history || !values.length) return [];
       const own = several
         ? { colour: coloursOf(at.all, series).line, dash }
-        : { colour: FAULT_COLOURS[name], dash: [] };
+        : { colour: faultColour(name), dash: [] };
       const drawn = history.arrays["feature_maps.mean"]?.shape[1] ?? layer.channels;
       const among = drawn < layer.channels ? ` of ${drawn} drawn` : "";
       const fault = name === "nonfinite" ? "non-finite" : inWordsOf(name);

@@ -23,7 +23,15 @@ import { textWidth, theme } from "../picture/canvas.js";
 import { barLabels, differenceRange, drawnRange, marksIn } from "../picture/captions.js";
 import { markTile, paint as paintTiles } from "../picture/painter.js";
 import { isNanPicture } from "../picture/pixels.js";
-import { FAULT_COLOURS, LEGEND, MARK, MARK_COLOURS, css, ramp } from "../server/palettes.js";
+import {
+  FAULT_COLOURS,
+  LEGEND,
+  MARK,
+  MARK_COLOURS,
+  OFF_COLOUR,
+  css,
+  ramp,
+} from "../server/palettes.js";
 import { depthsOf } from "../server/decode.js";
 import { indexOf } from "../server/steps.js";
 import { html, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact_htm.js";
@@ -291,6 +299,7 @@ export function Legend({ model, hovered }) {
   const marks = MARKS.filter(({ name }) => found.has(name));
   const follower = maps?.question.role === "feature_maps" && maps.maps.header.activation;
   const dead = follower ? `${deadWord()}: 0 after its ${follower.type}` : deadWord();
+  const isOff = (/** @type {string} */ name) => name === "dead" && deadWord() !== name;
   const isOfBatch = maps && marks.length > 0 && kindOf(stepWords) !== "image";
   return html`
     <div class="legend">
@@ -301,7 +310,7 @@ export function Legend({ model, hovered }) {
         ${marks.map(
           ({ name, term, kind, style }) => html`
             <li key=${name} ...${explanation(term)}>
-              <i class=${kind} style=${style} />
+              <i class=${kind} style=${isOff(name) ? { background: OFF_COLOUR } : style} />
               <span>${name === "dead" ? dead : name}${
                 maps && counts && shareText(maps, counts.get(name) ?? [])
               }</span>

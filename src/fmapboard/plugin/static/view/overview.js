@@ -154,7 +154,7 @@ function Frames({ front: { difference, findings }, health }) {
       ${
         begins &&
         html`<li key="begins"><b
-        class="onset">bold</b>${"\u00a0"}step: something found begins</li>`
+        class="onset">bold</b>${"\u00a0"}step: a finding begins</li>`
       }
     </ul>
   `;

@@ -40,7 +40,13 @@ const LOW = 66;
  * @param {{width: number, height: number, isFlat: boolean}} size CSS px
  */
 function laidOut(app, health, onsets, size) {
-  const indices = [...health.layers.keys()].filter((i) => isShown(health.layers[i]));
+  const shown = new Map(health.layers.filter(isShown).map((each) => [words.callName(each), each]));
+  const indices = [...health.layers.keys()].filter((i) => {
+    const name = words.callName(health.layers[i]);
+    // Beside the rows of attention, those with the largest logit are nearly the same.
+    const other = name.replace(".peak_rows", ".rows");
+    return shown.has(name) && (other === name || !shown.has(other));
+  });
   const layers = indices.map((i) => health.layers[i]);
   const steps = app.report ? (app.model?.steps ?? []) : health.steps; // it has pictures of few
   const layout = sheetLayout({ layers: layers.length, steps, onsets, ...size });
@@ -413,6 +419,12 @@ export function isShown({ key, roles }) {
   return key !== null && roles.includes("feature_maps");
 }
 
+/** Whose attention the maps of heads are. */
+const [ROW, PEAK_ROW] = [
+  ["from the first token,", "or the last if causal"],
+  ["from the token with", "the largest logit"],
+];
+
 /**
  * What is left of a row. @param {HealthLayer} layer @param {string} shown
  * @param {SheetPage["rows"][number]} row @param {number} line its height, CSS px
@@ -421,9 +433,13 @@ export function isShown({ key, roles }) {
  */
 function nameOf(layer, shown, { channel, view = "" }, line, { state, range }) {
   const kernels = words.shapeText(layer);
-  const drawn = channel === null ? "no picture" : words.tileText(layer, channel);
+  const isHead = layer.unit === "head";
+  const whose = layer.label.includes(".peak_rows") ? PEAK_ROW : ROW;
+  const tile = `${isHead ? "attention of " : ""}${words.tileText(layer, channel ?? "")}`;
+  const drawn = channel === null ? "no picture" : tile;
   const slice = layer.kernel_shape?.length === 5 ? view : "";
-  const all = [range, kernels, drawn, slice].filter(Boolean);
+  const about = isHead ? [drawn, ...whose] : [kernels, drawn, slice];
+  const all = [range, ...about].filter(Boolean);
   const facts = line < LOW ? (state ? [] : [range || slice || drawn]) : all;
   const title = [words.callName(layer), state, kernels, drawn, view, range]
     .filter(Boolean)
