@@ -193,6 +193,8 @@ def test_further_runs_have_a_row_each_faulty_ones_first(first: Callable[..., Per
     rows = person.see(".run-rows > li")
     person.see(".run-summary button:text-is('Show all')").click()
     rows.nth(1).wait_for()
+    gutter = "getComputedStyle(document.querySelector('main.overview')).scrollbarGutter"
+    assert person.frame.evaluate(gutter) == "stable"  # the rows move no column sideways
     assert [row.split("\n")[0] for row in rows.all_inner_texts()] == ["✕", "✕"]
     assert rows.locator(".of-run").all_inner_texts() == ["ill", STORED]
     assert f"since step {NAN_FROM}" in rows.first.inner_text()

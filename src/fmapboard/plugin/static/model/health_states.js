@@ -238,7 +238,7 @@ export function faultsOfLayer(of, key) {
  */
 function cellNumbers(value, layer) {
   const share = (/** @type {string} */ name, /** @type {string} */ word) =>
-    value(name) >= 0 ? `${percent(value(name))} ${word}` : "";
+    value(name) > 0 ? `${percent(value(name))} ${word}` : "";
   const faults = [share("nonfinite", "non-finite"), share("dead", inWordsOf("dead"))];
   const known = [...faults, share("constant", "constant")].filter(Boolean);
   const [least, most] = [value("minimum"), value("maximum")];
