@@ -7,12 +7,14 @@ import re
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from time import sleep
 
 import numpy as np
 import pytest
 import torch
 from browser_visitor import Person
 from PIL import Image
+from playwright.sync_api import Route
 from stored_maps import stored_maps
 from striped_training import STEPS
 from torch import nn
@@ -349,3 +351,30 @@ def test_the_steps_are_readable_in_the_bar_above_a_film(
         "(now) => [...now.children].filter((e) => e.scrollWidth > e.clientWidth).length"
     )
     assert cut == 0
+
+
+def test_the_chosen_step_is_described_also_where_it_is_out_of_sight(
+    serve: Callable[[Path], str], tmp_path: Path, visit: Callable[..., Person]
+) -> None:
+    model = Doubling()
+    with fmapboard.watch(model, tmp_path / "long", every=1, kernels=False) as board:
+        for step in range(50):
+            with torch.no_grad():
+                model.first.bias[1] = math.nan if step == 3 else 0.0
+            with board.step(step), torch.no_grad():
+                model(torch.rand(1, 3, 8, 8))
+
+    def late(route: Route) -> None:
+        sleep(1)  # until then, the strip has moved to the fault
+        route.continue_()
+
+    person = visit(
+        serve(tmp_path), view="film", run="long", layer="fmapboard/first", channels="1", tile=256,
+        routes={re.compile(r"data/maps\?.*[?&]step=49&"): late},
+    )  # fmt: skip
+    person.wait(READY)
+    person.settle()
+    assert person.see(".film-strip").evaluate("(e) => e.scrollTop") < 1000
+    said = person.see(".film .status").text_content()
+    assert said.startswith("step 49 · channel 1 · ")
+    assert "loading" not in said

@@ -16,6 +16,7 @@ import { BELOW } from "../../src/fmapboard/plugin/static/picture/painter.js";
 import {
   colours,
   curvePixels,
+  drawZero,
   isCurve,
   mapPixels,
 } from "../../src/fmapboard/plugin/static/picture/pixels.js";
@@ -346,6 +347,17 @@ test("a signal is a curve that leaves out no value", () => {
     { height: 2, width: 64 },
   ];
   assert.deepEqual(sizes.map(isCurve), [true, false, false]);
+});
+
+test("a line below a curve is at 0, where that is inside of its scale", () => {
+  const drawn = (/** @type {[number, number]} */ ...range) => {
+    const pixels = Uint32Array.of(0, 7, 0, 0, 0, 7, 0, 0, 7, 0);
+    drawZero(pixels, 2, range, 5);
+    return [...pixels];
+  };
+  assert.deepEqual(drawn(-1, 1), [0, 7, 0, 0, 5, 7, 0, 0, 7, 0]);
+  assert.deepEqual(drawn(-1, 3), [0, 7, 0, 0, 0, 7, 5, 5, 7, 0]);
+  assert.deepEqual(drawn(0, 1), drawn(-1, 0));
 });
 
 test("frames share one scale: the same value has the same colour at every step", () => {

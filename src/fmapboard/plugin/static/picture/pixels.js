@@ -215,24 +215,32 @@ export function tileCanvas(pixels, width) {
 export const isCurve = ({ height, width }) => height === 1 && width > 1;
 
 /**
- * A signal as a curve, over a line at 0 where that is inside of its scale.
- * @param {number} count @param {(i: number) => number} valueOf
+ * A signal as a curve. @param {number} count @param {(i: number) => number} valueOf
  * @param {(i: number) => number} markOf 0 for a value @param {readonly [number, number]} range
  * @param {Box} box CSS px @param {number} ratio @param {{accent: string, line: string}} look
  * @returns {Tile}
  */
-export function curveTile(count, valueOf, markOf, [lo, hi], box, ratio, look) {
+export function curveTile(count, valueOf, markOf, range, box, ratio, look) {
   const [width, height] = [box.width, box.height].map((side) => Math.round(side * ratio));
-  const placeOf = (/** @type {number} */ value) => place(value, lo, hi);
-  const colour = packed(rgbOf(look.accent));
+  const placeOf = (/** @type {number} */ value) => place(value, ...range);
   const valuePlace = (/** @type {number} */ i) => placeOf(valueOf(i));
+  const colour = packed(rgbOf(look.accent));
   const pixels = curvePixels(count, valuePlace, markOf, { width, height }, colour);
-  if (lo < 0 && hi > 0) {
-    const zero = Math.round((1 - placeOf(0)) * (height - 1)) * width;
-    for (let at = zero; at < zero + width; at += 1) pixels[at] ||= packed(rgbOf(look.line));
-  }
+  drawZero(pixels, width, range, packed(rgbOf(look.line)));
   const lines = [{ colour: look.line, thick: 1, away: 0 }];
   return { box, image: tileCanvas(pixels, width), lines };
+}
+
+/**
+ * Draws a line at 0 below a curve, where that is inside of its scale.
+ * @param {Uint32Array} pixels @param {number} width @param {readonly [number, number]} range
+ * @param {number} colour packed
+ */
+export function drawZero(pixels, width, [lo, hi], colour) {
+  if (lo >= 0 || hi <= 0) return;
+  const rows = pixels.length / width;
+  const from = Math.round((1 - place(0, lo, hi)) * (rows - 1)) * width;
+  for (let at = from; at < from + width; at += 1) pixels[at] ||= colour;
 }
 
 /**

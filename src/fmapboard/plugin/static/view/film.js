@@ -322,7 +322,8 @@ function Pane({ model, strip, wraps, acts, scrolled, pointed, open }) {
     if (!placed || !element) return [];
     const { scrollTop: top, scrollLeft: left, clientWidth: width, clientHeight: height } = element;
     const shown = layouts.visibleSteps(placed, { top, left, width, height });
-    return layouts.loadingOrder(shown, placed.steps, AHEAD);
+    const order = layouts.loadingOrder(shown, placed.steps, AHEAD);
+    return strip.current < 0 ? order : [...order, strip.current]; // it is described below
   }
 
   /** @param {number} left @param {number} top CSS px */
