@@ -8,13 +8,13 @@ from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from time import sleep
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from browser_visitor import Person
 from PIL import Image
-from playwright.sync_api import Route
 from stored_maps import stored_maps
 from striped_training import STEPS
 from torch import nn
@@ -364,7 +364,7 @@ def test_the_chosen_step_is_described_also_where_it_is_out_of_sight(
             with board.step(step), torch.no_grad():
                 model(torch.rand(1, 3, 8, 8))
 
-    def late(route: Route) -> None:
+    def late(route: Any) -> None:
         sleep(1)  # until then, the strip has moved to the fault
         route.continue_()
 
