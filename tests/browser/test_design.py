@@ -173,8 +173,7 @@ def test_marks_are_explained_only_where_there_are_any(
     person = visit(address, run="good", layer="fmapboard/stem.0")
     person.see(".legend .marks li:visible").first.wait_for()
     shown = person.see(".legend .marks li:visible").all_text_contents()
-    batch = "(whole batch; the pictures are one sample)"
-    assert shown == ["constant", "dead: 0 after its ReLU", batch]
+    assert shown == ["constant", "dead: 0 after its ReLU", "(whole batch)"]
     person.see(".layer .name:text-is('block.0')").click()
     person.drawn(STEPS[-1], "block.0")
     assert person.see(".legend .marks").is_hidden()

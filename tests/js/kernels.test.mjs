@@ -184,5 +184,7 @@ test(
     // Legible kernels, which fill the width, are preferred to having all of them in view.
     const high = layoutFor(grid(32, 16), 0, 550, 570, 1);
     assert.deepEqual([high.factor, high.width <= 550, high.height > 570], [9, true, true]);
+    const large = layoutFor(grid(32, 16), 0, 1190, 850, 1);
+    assert.deepEqual([large.factor, large.width <= 1190, large.height > 850], [22, true, true]);
   },
 );

@@ -10,6 +10,8 @@ import {
   toEntries,
 } from "../../src/fmapboard/plugin/static/model/state.js";
 import { channelsAt } from "../../src/fmapboard/plugin/static/picture/crosshair.js";
+import { colours } from "../../src/fmapboard/plugin/static/picture/pixels.js";
+import { packed } from "../../src/fmapboard/plugin/static/server/palettes.js";
 
 /** @typedef {import("../../src/fmapboard/plugin/static/model/model.js").Side} Side */
 
@@ -71,4 +73,17 @@ test("channels are ordered by their distance from their own mean, not finite one
   assert.deepEqual([found[0].mark, Number.isNaN(found[0].value), found[1].value], [251, true, 200]);
   assert.ok(Math.abs(found[1].deviation - Math.sqrt(3)) < 1e-9);
   assert.deepEqual([found[2].deviation, found[3].deviation, found[4].deviation], [-1, 0, NaN]);
+});
+
+test("zero is light on a light page and dark on a dark one", () => {
+  const zero = (/** @type {string} */ theme) => {
+    const document = { documentElement: { dataset: { theme } } };
+    Object.assign(globalThis, { document });
+    const found = colours("signed")[128];
+    Object.assign(globalThis, { document: undefined });
+    return found & 0xff; // red
+  };
+  assert.ok(zero("light") > 240);
+  assert.ok(zero("dark") < 64);
+  assert.equal(colours("viridis")[0], packed([68, 1, 84]));
 });

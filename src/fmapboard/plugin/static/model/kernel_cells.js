@@ -2,7 +2,7 @@
 /** Kernels as the cells of a grid: their order, the channels that they connect, and in words. */
 
 import { unitOf } from "./value_scale.js";
-import { short, stepText } from "./words.js";
+import { counted, short, stepText } from "./words.js";
 import { valueAt } from "../server/decode.js";
 import { channelsOf, placeOf, planeOf } from "../server/kernels.js";
 import { badMark } from "../server/palettes.js";
@@ -139,20 +139,20 @@ export function kernelMeaning(scene) {
     error && differenceRanges.hi[0] <= error
       ? ` No difference is larger than the rounding of the stored pictures (± ${short(error, 2)}).`
       : "";
-  /** @param {number} drawn @param {number} all @param {string} what */
-  const count = (drawn, all, what) => `${drawn < all ? `${drawn} of ` : ""}${all} ${what}`;
+  /** @param {number} drawn @param {number} all @param {string} what singular */
+  const count = (drawn, all, what) => `${drawn < all ? `${drawn} of ` : ""}${counted(all, what)}`;
   if (of.rowOf !== null) {
-    const weights = count(of.width, of.rowOf, "weights");
+    const weights = count(of.width, of.rowOf, "weight");
     return (
-      `Weight ${when}: ${count(of.outputs, of.allOutputs, "rows")} of ` +
+      `Weight ${when}: ${count(of.outputs, of.allOutputs, "row")} of ` +
       `${weights}, from which the kernels are computed. A row per expert, or per output.${noise}`
     );
   }
   const grouped = of.groups > 1 ? ` in each of ${of.groups} groups` : "";
   const drawn =
     `Kernels ${when}: ` +
-    `${count(of.outputs, of.allOutputs, "output channels")}${of.transposed ? grouped : ""}, ` +
-    `${count(of.inputs, of.allInputs, "inputs")}${of.transposed ? "" : grouped}.`;
+    `${count(of.outputs, of.allOutputs, "output channel")}${of.transposed ? grouped : ""}, ` +
+    `${count(of.inputs, of.allInputs, "input")}${of.transposed ? "" : grouped}.`;
   if (arranged.isColour) {
     const [none, full] = [ranges.lo[0], ranges.hi[0]].map((end) => short(end));
     return (

@@ -35,6 +35,12 @@ export function theme() {
   return held.look;
 }
 
+/** The palette that a page of this theme draws instead. @param {string} name */
+export const onPage = (name) =>
+  name === "signed" && globalThis.document?.documentElement.dataset.theme === "dark"
+    ? "signedOnDark"
+    : name;
+
 /** Measures texts. */
 const penOf = once((/** @type {string} */ _) => new OffscreenCanvas(1, 1).getContext("2d"));
 

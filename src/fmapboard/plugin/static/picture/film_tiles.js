@@ -7,7 +7,7 @@ import { inWordsOf, labelOf, short, tileText } from "../model/words.js";
 import { pictureOf } from "../server/decode.js";
 import { kernelsOf } from "../server/kernels.js";
 import { MARK, badMark, css, ramp } from "../server/palettes.js";
-import { cutStart } from "./canvas.js";
+import { cutStart, onPage } from "./canvas.js";
 import { faultOf, rangeText } from "./captions.js";
 import { FILM_CAPTION, FILM_GUTTER, FILM_HEADING, GAP, visibleSteps } from "./layouts.js";
 import {
@@ -310,7 +310,7 @@ function gutter(context, film, of, up, look, isFull) {
   const write = (/** @type {string} */ said, /** @type {number} */ y, isBold = false) =>
     text(context, said, y, look, isBold);
   const bar = (/** @type {string} */ palette, /** @type {number} */ top) =>
-    ramp(palette, RAMP).forEach((colour, x) => {
+    ramp(onPage(palette), RAMP).forEach((colour, x) => {
       context.fillStyle = css(colour);
       context.fillRect(10 + x, top, 1, 9);
     });

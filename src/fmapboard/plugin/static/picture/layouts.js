@@ -211,8 +211,9 @@ function matrixLayout(request) {
   const across = (wide / columns - gap - between) / (parts * mapWidth);
   const down = (free / (count / columns) - gap) / mapHeight;
   const longer = Math.max(mapHeight, mapWidth);
-  const high = Math.max(down, LEGIBLE / longer);
-  const fit = Math.min(across, rows ? across : high, MOST / longer);
+  // A matrix that is higher than the window if its kernels are legible fills the width instead.
+  const high = down * longer < LEGIBLE ? across : down;
+  const fit = rows ? across : Math.min(across, high, MOST / longer);
   const side = tile > 0 ? Math.max(1, Math.round((tile * ratio) / longer)) : 0;
   // A matrix that nearly fits has weights of which some are a device pixel larger than others.
   const isNear = fit * ratio < LEAST && fit * ratio >= NEARLY * LEAST;

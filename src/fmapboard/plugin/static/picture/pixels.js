@@ -2,6 +2,7 @@
 /** Turns levels, marks and differences into pixels without any interpolation, and paints tiles. */
 
 import { planesIn } from "../model/kernel_cells.js";
+import { onPage } from "./canvas.js";
 import { levelColours, place } from "../model/value_scale.js";
 import { once } from "../server/cache.js";
 import { pixels as decodedPixels } from "../server/decode.js";
@@ -20,10 +21,10 @@ export const isNanPicture = once((/** @type {ImageBitmap|OffscreenCanvas} */ pic
   isNan(new Uint32Array(decodedPixels(picture).data.buffer)),
 );
 
-/** The 256 packed colours that the tab draws a palette with. */
-export const colours = once((/** @type {string} */ name) =>
-  Uint32Array.from(ramp(name, 256), packed),
-);
+const coloursOf = once((/** @type {string} */ name) => Uint32Array.from(ramp(name, 256), packed));
+
+/** The 256 packed colours that the tab draws a palette with. @param {string} name */
+export const colours = (name) => coloursOf(onPage(name));
 
 const SIGNED = "signed";
 const NONE = new Uint32Array(0);

@@ -4,6 +4,7 @@
 import { short } from "../model/words.js";
 import { once } from "../server/cache.js";
 import { MARK, MARK_TABLE, VALUES, badMark, packed, stored } from "../server/palettes.js";
+import { onPage } from "./canvas.js";
 import { SHEET_GAP, corner } from "./layouts.js";
 import { markTile, paint, regionsOf } from "./painter.js";
 import { curveTile, isCurve, tileCanvas, wholeMark } from "./pixels.js";
@@ -118,7 +119,7 @@ function rescaled(colours, lo, hi, on) {
  * @param {boolean} isPerRow one scale per row, instead of each picture's own
  */
 export function paintPage(context, page, of, stateOf, look, ratio, isPerRow) {
-  const colours = coloursOf(look.palette);
+  const colours = coloursOf(onPage(look.palette));
   const pixels = new Uint32Array(page.pixels.length);
   const scales = isPerRow ? rowRanges(page, stateOf) : [];
   for (const [i, from] of page.starts.entries()) {

@@ -371,9 +371,8 @@ export function Bar({ app, model, nothing, busy, drawer, pull }) {
 // The step slider, which applies to the whole tab, with the faults of each step below it.
 
 const THUMB = 16;
-const HEIGHT = 10;
-/** Height of the row of marks of the layer; below it are those of the whole network, CSS px. */
-const OWN = 6;
+/** Height of the marks, CSS px; those of faults of other layers than the shown one are smaller. */
+const HEIGHT = 6;
 
 /**
  * Place of a step on the slider, 0…1: kept ones are evenly spaced.
@@ -393,15 +392,15 @@ function paintMarks(canvas, width, { steps, layer, health }) {
   context.clearRect(0, 0, width, HEIGHT);
   const at = (/** @type {number} */ step) =>
     Math.round(THUMB / 2 + along(steps, step) * (width - THUMB));
-  for (const { step, kind } of health ? faultsOf(health) : []) {
-    context.fillStyle = FAULT_COLOURS[kind];
-    context.fillRect(at(step) - 1, OWN + 1, 3, HEIGHT - OWN - 1);
-  }
+  const faults = health ? faultsOf(health) : [];
+  const network = new Map(faults.map(({ step, kind }) => [step, kind]));
+  /** @type {Map<number, FaultName>} */
   const own = health && layer ? faultsOfLayer(health, layer.key) : new Map();
-  for (const step of layer?.steps ?? []) {
-    const kind = own.get(step);
-    context.fillStyle = kind ? FAULT_COLOURS[/** @type {FaultName} */ (kind)] : theme().strong;
-    context.fillRect(at(step) - (kind ? 2 : 0), 0, kind ? 5 : 1, kind ? OWN : OWN - 2);
+  for (const step of new Set([...(layer?.steps ?? []), ...network.keys()])) {
+    const kind = own.get(step) ?? network.get(step);
+    const wide = own.has(step) ? 5 : kind ? 3 : 1;
+    context.fillStyle = kind ? FAULT_COLOURS[kind] : theme().strong;
+    context.fillRect(at(step) - (wide - 1) / 2, 0, wide, own.has(step) ? HEIGHT : HEIGHT - 2);
   }
 }
 

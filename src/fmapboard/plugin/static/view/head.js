@@ -19,7 +19,7 @@ import {
   typeText,
   wordOf,
 } from "../model/words.js";
-import { textWidth, theme } from "../picture/canvas.js";
+import { onPage, textWidth, theme } from "../picture/canvas.js";
 import { barLabels, differenceRange, drawnRange, marksIn } from "../picture/captions.js";
 import { markTile, paint as paintTiles } from "../picture/painter.js";
 import { isNanPicture } from "../picture/pixels.js";
@@ -175,7 +175,7 @@ const RGB = ["rgb(0 128 128), rgb(255 128 128)", "rgb(128 0 128), rgb(128 255 12
 /** A CSS gradient of a palette; "rgb" for kernels. @param {string} name */
 export function gradient(name) {
   if (name === "rgb") return RGB;
-  return `linear-gradient(to right, ${ramp(name, 17).map(css).join(", ")})`;
+  return `linear-gradient(to right, ${ramp(onPage(name), 17).map(css).join(", ")})`;
 }
 
 /** Width of a bar that is not on the page yet, CSS px. */
@@ -317,7 +317,7 @@ export function Legend({ model, hovered }) {
             </li>
           `,
         )}
-        ${isOfBatch && html`<li>(whole batch; the pictures are one sample)</li>`}
+        ${isOfBatch && html`<li ...${explanation("batch")}>(whole batch)</li>`}
       </ul>
     </div>
   `;

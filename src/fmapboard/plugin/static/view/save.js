@@ -7,7 +7,7 @@ import { download } from "../model/host.js";
 import { isDifference } from "../model/scene.js";
 import { stepsText } from "../model/value_scale.js";
 import { counted, inWordsOf, runText, short, stepText, tileText } from "../model/words.js";
-import { prepare, theme, write } from "../picture/canvas.js";
+import { onPage, prepare, theme, write } from "../picture/canvas.js";
 import { paintFilm } from "../picture/film_tiles.js";
 import { paintGrid } from "../picture/grid_tiles.js";
 import { layoutFor, stripLayout } from "../picture/layouts.js";
@@ -165,7 +165,7 @@ function mapBars(scene, { state, sides }) {
  * @param {string} palette
  */
 function rampsOf(palette) {
-  if (palette !== "rgb") return [ramp(palette, RAMP)];
+  if (palette !== "rgb") return [ramp(onPage(palette), RAMP)];
   const greys = ramp("grey", RAMP).map(([grey]) => grey);
   return [
     greys.map((grey) => /** @type {const} */ ([grey, 128, 128])),
