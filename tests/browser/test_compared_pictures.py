@@ -41,7 +41,8 @@ def test_a_difference_of_different_images_is_marked_and_both_are_drawn(
     assert len(set(inputs(person))) == 2
     titles = person.see("figcaption:visible > span:first-child").all_text_contents()
     assert "A − B: Difference of different inputs" in titles
-    assert "different inputs" in person.see(".legend .bar:visible .ramp-title").text_content()
+    title = person.see(".legend .bar:visible .ramp-title").text_content()
+    assert title == "A − B, channel 2"
 
 
 def test_a_difference_of_one_probe_image_is_not_marked(
@@ -122,7 +123,7 @@ def test_another_run_at_another_step_is_said_on_the_picture(
     table = person.see(".numbers th[scope=col]").all_text_contents()
     assert table == ["A: batches · step 20", "B: late · step 14"]
     bars = person.see(".legend .bar:visible .ramp-title").all_text_contents()
-    assert bars[-1].startswith("batches · step 20 − late · step 14")
+    assert bars[-1] == "A − B, channel 2"
     saved = saved_texts(person)
     assert "B · late · step 14 · sample 0" in saved
 

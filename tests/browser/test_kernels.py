@@ -182,7 +182,7 @@ def test_kernels_of_two_steps_or_runs_have_one_scale_and_a_difference(
     rows = person.see(".kernels .kernel-numbers tr").all_text_contents()
     assert rows[0] == "AB"
     norm = float((mine - theirs)[2].norm())
-    shown = number(rows[4].removeprefix("Norm of A − …"))
+    shown = number(rows[4].removeprefix("Norm of A − B"))
     assert shown == pytest.approx(norm, abs=0.02 * peak * 54**0.5)
 
 

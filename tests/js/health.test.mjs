@@ -205,11 +205,7 @@ test("a cell is described by layer, step, state and the numbers that say somethi
   const of = health([[CODE.FINE, CODE.NONFINITE]], columns);
   const pass = { most: 1, changed: () => {} };
   const numbers = (/** @type {number} */ at) => numbersOf(new Cache(() => {}), pass, of, at);
-  assert.deepEqual(cellLines(of, 0, numbers(0)), [
-    "conv · step 0",
-    "fine",
-    "values −1 … 2",
-  ]);
+  assert.deepEqual(cellLines(of, 0, numbers(0)), ["conv · step 0", "fine", "values −1 … 2"]);
   assert.deepEqual(cellLines(of, 1, numbers(1)), [
     "relu · step 0",
     "non-finite: what non-finite means",

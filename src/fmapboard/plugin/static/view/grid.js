@@ -321,7 +321,7 @@ function numberRows({ columns }, planes, all) {
     several && html`<tr><th />${heads}</tr>`,
     ...[row("Minimum", least), row("Maximum", most), row("Norm", norms)],
     found.some((of) => of?.bad) && row("Not finite", bad),
-    several && row("Norm of A − …", ["", ...differences]),
+    several && row("Norm of A − B", ["", ...differences]),
     row("Drawn", [`${planes.length} of ${all} inputs`]),
   ];
 }

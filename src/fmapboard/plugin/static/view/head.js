@@ -1,7 +1,6 @@
 // @ts-check
 /** Above the channels: the layer's title, the network's input, and what the colours mean. */
 
-import { sideName } from "../model/compare.js";
 import { roundingOf } from "../model/kernel_cells.js";
 import { isDifference, partName } from "../model/scene.js";
 import { LETTERS } from "../model/state.js";
@@ -160,12 +159,6 @@ export function kernelBars(scene) {
 
 // The colour bar with its values, and the meaning of the colours of marks.
 
-/** What a title of a difference says of the inputs of its sides, nothing if they are the same. */
-const INPUTS = /** @type {Record<string, string>} */ ({
-  different: ", different inputs",
-  unknown: ", inputs not known",
-});
-
 /** Red, green and blue above one another, each while the other two are 0. */
 const RGB = ["rgb(0 128 128), rgb(255 128 128)", "rgb(128 0 128), rgb(128 255 128)"]
   .concat("rgb(128 128 0), rgb(128 128 255)")
@@ -213,7 +206,7 @@ export function Bar({ range: [lo, hi], ends, palette, title }) {
  * The bars of a scene, and of each column with a scale of its own.
  * @param {Model} model @param {number|null} hovered channel
  */
-function barsOf({ scene, state, sides }, hovered) {
+function barsOf({ scene, state }, hovered) {
   if (scene?.kind === "kernels") return kernelBars(scene);
   if (scene?.kind !== "maps") return [];
   const bars = [];
@@ -241,11 +234,7 @@ function barsOf({ scene, state, sides }, hovered) {
     bars.push({ range: drawnRange(scene, c, i), palette, title, ...ends });
   });
   if (scene.parts.some(isDifference)) {
-    const all = scene.columns.map((each) => each.question);
-    const other = all[1] ? sideName(all[1], all) : "";
-    const pair = `${sideName(scene.question, all)} − ${other}`;
-    const of = state.scale === "layer" ? "whole layer" : whose;
-    const title = `${pair}, ${of}${INPUTS[sides?.inputs ?? ""] ?? ""}`;
+    const title = `A − B, ${state.scale === "layer" ? "whole layer" : whose}`;
     const symmetric = isEach ? { ends: signed } : {};
     bars.push({ range: differenceRange(scene, c), palette: "signed", title, ...symmetric });
   }

@@ -9,6 +9,7 @@ import {
   counted,
   deadWord,
   inWordsOf,
+  kindOf,
   percent,
   short,
   tileText,
@@ -143,12 +144,14 @@ export function Layers({ app, model, id, isShown, leave }) {
   const space = (/** @type {number} */ count) =>
     html`<i aria-hidden="true" style=${{ display: "block", height: `${count * HEIGHT}px` }} />`;
   return html`
-    <nav class="layers" aria-label="Layers" id=${id} hidden=${!isShown} onKeyDown=${leave}>
+    <nav class="layers" data-unit=${kindOf(model.stepWords)} aria-label="Layers"
+      id=${id} hidden=${!isShown} onKeyDown=${leave}>
     <div class="layers-head">
       <input type="search" placeholder="Filter layers" aria-label="Filter layers"
         title="Filter layers by words of their name, type or kernel shape (/)" spellcheck="false"
         value=${state.filter} ref=${field} onInput=${typed(app.set("filter"))} />
-      <button type="button" class=${flagged.length ? "flagged any" : "flagged"}
+      <button type="button" class="flagged"
+        data-severity=${Math.max(0, ...flagged.map((layer) => severityIn(overview, layer)))}
         aria-pressed=${String(state.flagged)}
         onClick=${() => app.update({ flagged: !app.state.flagged })}
         ...${explanation("flagged", "Show only the flagged layers")}>
