@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from image_runs import NAMES, half_dead
@@ -16,7 +17,8 @@ from fmapboard.checks import DeadCheck, run_checks
 from fmapboard.cli.main import run_visualize
 from fmapboard.formats.overview import parsed_source
 from fmapboard.health.read_runs import read_runs
-from fmapboard.health.states import OFF
+from fmapboard.health.states import MOSTLY_DEAD, OFF
+from fmapboard.plugin.stored_record import channel_codes
 from fmapboard.report.write import OF_IMAGES, PRIVACY, write_report
 
 
@@ -59,6 +61,13 @@ def test_channels_that_are_0_for_an_image_are_off_which_is_no_fault(tab: Tab) ->
     facts, body = tab.open("data/history", run="images", key="fmapboard/0")
     assert unpacked(facts["arrays"], body)["feature_maps.code"][:3].tolist() == [[OFF, 1] * 4] * 3
     assert facts["shown"] % 2 == 1  # one that is not off
+
+
+def test_a_channel_that_is_0_for_an_image_is_off_and_not_constant() -> None:
+    one = np.ones(1)
+    numbers = {"minimum": 0 * one, "maximum": 0 * one, "constant": one, "dead": one}
+    assert channel_codes(numbers, is_of_images=True).tolist() == [OFF]
+    assert channel_codes(numbers, is_of_images=False).tolist() == [MOSTLY_DEAD]
 
 
 def test_magnitudes_of_different_images_are_not_a_growth(image_runs: Path) -> None:
