@@ -66,6 +66,17 @@ def test_a_column_of_other_maps_has_a_strip_on_one_common_scale(
     assert person.see(".film .status").text_content().startswith("B · step ")
 
 
+def test_strips_of_columns_with_scales_of_their_own_have_them_too(
+    address: str, striped_runs: Path, visit: Callable[..., Person]
+) -> None:
+    person = visit(address, **STEM, compare="@:1", own_scale=1, tile=48)
+    person.wait(READY)
+    said = person.see(".film-scale")
+    assert said.text_content() == "One scale per strip, for all its steps."
+    values = [maps[2] for maps in stored_maps(striped_runs / "good", "stem.0").values()]
+    assert extremes(person) == pytest.approx((np.min(values), np.max(values)), rel=0.01)
+
+
 def test_a_column_of_the_same_maps_has_no_strip_of_its_own(
     address: str, visit: Callable[..., Person]
 ) -> None:

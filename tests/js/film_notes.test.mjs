@@ -48,6 +48,7 @@ test("one sentence says which steps the scale is of, or which it leaves out", ()
       locked: { lo: [0], hi: [1] },
       leftOut: [[4, 4], ...leftOut],
       sharing: "",
+      of: { letter: "" },
       how: { scale: "channel", zeroCentred: false },
       order: [0, 1],
       unit: "step",

@@ -197,30 +197,32 @@ export class FilmSource {
     const scene = model.scene?.kind === "maps" ? model.scene : null;
     const strips = [];
     for (const of of columns) {
+      const scaled = scene?.ownScale ? [of] : columns;
       if (chosen.some((each) => each < drawnIn(of))) {
         const near = scene?.question.key === of.layer.key ? scene.a : NO_SIDE;
-        strips.push(this.strip(of, columns, chosen, state, near));
+        strips.push(this.strip(of, scaled, chosen, state, near));
       } else notes.push(`${of.letter}: only channels 0 to ${drawnIn(of) - 1} are drawn.`);
     }
     return { strips, notes };
   }
 
   /**
-   * @param {FilmColumn} of @param {FilmColumn[]} columns @param {number[]} chosen channels
+   * @param {FilmColumn} of @param {FilmColumn[]} scaled those on its scale
+   * @param {number[]} chosen channels
    * @param {State} state @param {Side} near maps of the layer that are known, for their size
    */
-  strip(of, columns, chosen, state, near) {
+  strip(of, scaled, chosen, state, near) {
     const order = chosen.filter((channel) => channel < drawnIn(of));
     const { run, layer, role, sample, history } = of;
     const isKernels = role === "kernels";
     const how = { scale: state.scale, zeroCentred: state.colours === "signed" };
     const isLocked = state.film_scale === "locked";
-    const alike = columns.filter((each) => each.role === role && each.history);
+    const alike = scaled.filter((each) => each.role === role && each.history);
     const shared = isLocked && history && !isKernels;
     const all = alike.map((each) => each.history);
     const films = alike.map((each) => each.layer.steps);
     const locked = shared ? lockedRanges(all, role, how, films) : null;
-    const kernels = kernelPeak(columns.map((each) => each.history));
+    const kernels = kernelPeak(scaled.map((each) => each.history));
     const listed = this.source.layers(run).value;
     const words = listed?.step_words;
     const series = listed?.inputs.find(

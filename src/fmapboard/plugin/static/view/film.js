@@ -76,6 +76,7 @@ export function scaleNote(strip) {
   if (!isLocked) return `Each ${unit} has its own scale: colours do not compare between ${unit}s.`;
   if (hasMaps && !locked)
     return `The scale of all ${unit}s is not known: each ${unit} has its own.`;
+  if (strip.of.letter && !sharing) return `One scale per strip, for all its ${unit}s.`;
   const leftOut = leftOutWords(strip);
   if (leftOut) return `One scale${sharing && ` for ${sharing}`}, without ${leftOut}.`;
   if (sharing) return `One scale for all ${keptUnit(strip)}s of ${sharing}.`;
