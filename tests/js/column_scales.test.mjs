@@ -24,7 +24,7 @@ const B = column("B", [-100, 0], [200, 3e4], [CODE.FINE, CODE.LARGE]);
 const NONE = /** @type {SceneColumn} */ (/** @type {unknown} */ ({ letter: "C", side: null }));
 
 test("what two columns' colours mean is said, with the values of both", () => {
-  const values = "A\u00a0−2…1, B\u00a0−100…30,000 (large).";
+  const values = "A\u00a0−2…\u20601, B\u00a0−100…\u206030,000 (large).";
   assert.equal(scaleNote({ columns: [A, B], ownScale: false }), `Both on A's scale: ${values}`);
   assert.equal(scaleNote({ columns: [A, B], ownScale: true }), `Each on its own scale: ${values}`);
 });
@@ -34,14 +34,14 @@ test("nothing is said of a column that is alone; and of none without a finite va
   assert.equal(note([A]), "");
   assert.equal(note([A, NONE]), "");
   const lost = column("B", [NaN, NaN], [NaN, NaN]);
-  assert.equal(note([A, lost]), "Both on A's scale: A\u00a0−2…1, B no finite value.");
+  assert.equal(note([A, lost]), "Both on A's scale: A\u00a0−2…\u20601, B no finite value.");
 });
 
 test("the values of maps that are stored around 0 are those that they have", () => {
   const planes = { height: 1, width: 2, levels: [128, 255], marks: null };
   const signed = { ...B, side: { planes, lo: [-3], hi: [3] } };
   const columns = [A, /** @type {SceneColumn} */ (/** @type {unknown} */ (signed))];
-  assert.match(scaleNote({ columns, ownScale: true }), /B\u00a00\.012…3 /);
+  assert.match(scaleNote({ columns, ownScale: true }), /B\u00a00\.012…\u20603 /);
 });
 
 test("both columns have the scale of A, whatever the values of B, or each has its own", () => {

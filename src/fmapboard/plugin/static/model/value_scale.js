@@ -194,7 +194,7 @@ function extent({ letter, maps, question, side }) {
   if (!(lo <= hi)) return `${letter} no finite value`;
   const codes = maps?.arrays[`${question?.role}.code`]?.values;
   const large = codes?.some(isLarge) ? " (large)" : "";
-  return `${letter}\u00a0${short(lo, 2)}…${short(hi, 2)}${large}`;
+  return `${letter}\u00a0${short(lo, 2)}…\u2060${short(hi, 2)}${large}`; // in one line
 }
 
 /** The least and the largest value of all maps of a column. */
