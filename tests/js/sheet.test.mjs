@@ -17,12 +17,7 @@ import {
   sheetLayout,
   thinned,
 } from "../../src/fmapboard/plugin/static/picture/layouts.js";
-import {
-  FRAMES,
-  markTile,
-  outlineStates,
-  regionsOf,
-} from "../../src/fmapboard/plugin/static/picture/painter.js";
+import { FRAMES, markTile, regionsOf } from "../../src/fmapboard/plugin/static/picture/painter.js";
 import { isNan } from "../../src/fmapboard/plugin/static/picture/pixels.js";
 import {
   markOf,
@@ -166,19 +161,6 @@ test("each state has a line of its own, so that outlines differ without colour",
   const lines = Object.values(FRAMES).map(({ width, corner }) => `${width} ${corner}`);
   assert.equal(new Set(lines).size, lines.length);
   assert.equal(Object.keys(FRAMES).at(-1), "nonfinite"); // over all others
-});
-
-test("faulty cells side by side have one outline, in the most severe state of them", () => {
-  const kinds = { d: "dead", l: "large", ".": null };
-  const drawn = (/** @type {string} */ row) => {
-    const states = [...row].map((letter) => kinds[/** @type {"d"|"l"|"."} */ (letter)]);
-    const of = outlineStates(
-      (_, column) => /** @type {"dead"|null} */ (states[column]),
-      row.length,
-    );
-    return states.map((_, column) => of(0, column)?.[0] ?? ".").join("");
-  };
-  assert.deepEqual(["ddll", "d.ld", "...d"].map(drawn), ["llll", "d.ll", "...d"]);
 });
 
 test("a tile of one mark is its word, if there is space for it", () => {

@@ -18,7 +18,6 @@ import {
   drawTile,
   label,
   markTile,
-  outlineStates,
   paint,
   regionsOf,
   wrapped,
@@ -248,8 +247,7 @@ export function paintFilm(context, film, of, where, look) {
   };
   /** @type {Map<number, FaultName|null>} */
   const states = new Map();
-  const stateAt = (/** @type {number} */ line, /** @type {number} */ column) => {
-    const cell = line * of.columns + column;
+  const stateOf = (/** @type {number} */ cell) => {
     if (!states.has(cell)) {
       const { i, row } = placeOf(cell);
       const fault = i < of.steps ? faultOfFrame(film, i, film.order[row]) : null;
@@ -257,16 +255,13 @@ export function paintFilm(context, film, of, where, look) {
     }
     return states.get(cell) ?? null;
   };
-  const outlined = outlineStates(stateAt, of.columns);
   const regions = regionsOf({
-    ...{ cells: of.tileHeight ? cells : [], columns: of.columns, count: of.count },
-    stateOf: (cell) => outlined(Math.floor(cell / of.columns), cell % of.columns),
+    ...{ cells: of.tileHeight ? cells : [], columns: of.columns, count: of.count, stateOf },
     boxOf(cell) {
       const { i, row } = placeOf(cell);
       const [left, top] = [leftOf(i) - GAP / 2, bandTop(i) + rowTop(row) - GAP / 2];
-      const [line, column] = [Math.floor(cell / of.columns), cell % of.columns];
-      const isLast = column + 1 === of.columns;
-      const goesOn = !isLast && outlined(line, column + 1) === outlined(line, column);
+      const isLast = (cell + 1) % of.columns === 0;
+      const goesOn = !isLast && stateOf(cell + 1) === stateOf(cell);
       const width = goesOn ? of.cellWidth : of.tileWidth + GAP;
       return { left, top, width, height: of.tileHeight + GAP / 2 + FILM_CAPTION };
     },

@@ -285,28 +285,6 @@ function fillCorner(context, left, top, side, colour) {
   context.fill();
 }
 
-const SEVERITY = Object.keys(FRAMES); // ascending
-
-/**
- * The states of outlines: each row has one per uninterrupted sequence of faulty cells, in the most
- * severe state of them. @param {(row: number, column: number) => FaultName|null} stateOf
- * @param {number} columns @returns {(row: number, column: number) => FaultName|null}
- */
-export function outlineStates(stateOf, columns) {
-  return (row, column) => {
-    let worst = stateOf(row, column);
-    if (!worst) return null;
-    for (const step of [-1, 1]) {
-      for (let at = column + step; at >= 0 && at < columns; at += step) {
-        const state = stateOf(row, at);
-        if (!state) break;
-        if (SEVERITY.indexOf(state) > SEVERITY.indexOf(worst)) worst = state;
-      }
-    }
-    return worst;
-  };
-}
-
 /**
  * The sides of cells that no cell in the same state touches.
  * @param {{cells: readonly number[], columns: number, count: number,
