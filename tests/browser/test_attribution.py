@@ -15,6 +15,8 @@ from tab_client import open_tab
 from torch.nn import functional
 
 import fmapboard
+from fmapboard.cli.main import run_visualize
+from fmapboard.demo.bundled import bundled
 
 STEPS = 4
 AXE = Path(__file__).parents[1] / "js" / "node_modules" / "axe-core" / "axe.min.js"
@@ -207,6 +209,26 @@ def test_the_first_picture_is_there_when_tensorboard_dropped_it(runs: Path) -> N
     assert sampled.get("data/attribution_picture", **{**first, "step": 1}).status_code == 404
     assert sampled.get("data/attribution_picture", **{**first, "key": "a"}).status_code == 404
     assert whole.ask("data/attribution", run="without")["series"] == []
+
+
+def test_of_one_image_the_words_are_in_a_cell_beside_the_pictures(
+    tmp_path: Path, serve: Callable[[Path], str], visit: Callable[..., Person]
+) -> None:
+    image = str(bundled("photographs") / "chelsea.jpg")
+    with pytest.raises(SystemExit):
+        run_visualize([image, "--attribution", "--logdir", str(tmp_path / "chelsea")])
+    person = visit(serve(tmp_path), run="chelsea", view="attribution", width=1280, height=800)
+    person.see(f"{ROWS} canvas").first.wait_for()
+    person.settle()
+    words = person.see(".attribution-rows > .attribution-text").bounding_box()
+    side = person.see(".attribution-rows canvas").first.bounding_box()["width"]
+    assert words["width"] == side > 290  # px; three in a row
+    first, *_ = person.see(f"{ROWS} figcaption").all_inner_texts()
+    assert first.splitlines()[0] == "relu1 · ReLU, 128×128"
+    assert first.splitlines()[-1].startswith("gradient norm ")
+    said = person.see(".attribution-text").inner_text()
+    assert "brightness does not compare layers" in said
+    assert "Regular dots: strided convolutions" in said
 
 
 def test_axe_finds_no_violation(place: str, visit: Callable[..., Person]) -> None:
