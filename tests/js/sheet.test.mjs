@@ -25,7 +25,6 @@ import {
   pixelMarksOf,
   rangeText,
   rowRanges,
-  valueRange,
 } from "../../src/fmapboard/plugin/static/picture/sheet_tiles.js";
 
 const range = (/** @type {number} */ n) => Array.from({ length: n }, (_, i) => i * 10);
@@ -101,15 +100,6 @@ test("a map of one value is its number", () => {
   const bad = rowOf([[0, 0]]); // prettier-ignore
   bad.pixels.fill(MARK.NAN);
   assert.equal(onlyValue(bad, 0), NaN);
-});
-
-test("the range of a map with 0 in the middle of its scale is that of its values", () => {
-  const page = rowOf([[-2.49, 2.49], [-1, 2]]); // prettier-ignore
-  page.pixels.set([124, 149, 251], 0);
-  page.pixels.fill(134, 3, 16);
-  const [least, most] = valueRange(page, 0);
-  assert.deepEqual([least.toFixed(2), most.toFixed(2)], ["-0.01", "0.49"]);
-  assert.deepEqual(valueRange(page, 1), [-1, 2]);
 });
 
 test("a range is as exact as it takes to tell its ends apart", () => {

@@ -23,7 +23,7 @@ _LEVELS = 250
 _PNG = b"\x89PNG\r\n\x1a\n"
 _MAX_PIXELS = 2**26  # Pillow warns of larger pictures
 _INDICES = np.minimum(np.arange(256), _LEVELS - 1)
-_SHARE_OF_INDEX = (np.ceil(_INDICES * 256 / _LEVELS) / 255).astype(np.float32)
+SHARE_OF_INDEX = (np.ceil(_INDICES * 256 / _LEVELS) / 255).astype(np.float32)
 """Position of a palette index between ``lo`` and ``hi``, 0…1."""
 
 Pixels = npt.NDArray[np.uint8]
@@ -114,7 +114,7 @@ def map_values(png: bytes, picture: Mapping[str, Any], lo: Floats, hi: Floats) -
     if found.mode == "L":
         share = tiles / np.float32(255)
         return MapValues(start + span * share, unit=channel_span / 255 / 2)
-    values = start + span * _SHARE_OF_INDEX[tiles]
+    values = start + span * SHARE_OF_INDEX[tiles]
     values[np.isin(tiles, _NOT_FINITE)] = np.nan
     values = np.where(tiles >= _CONSTANT, start, values)
     return MapValues(values, unit=channel_span / _LEVELS / 2)

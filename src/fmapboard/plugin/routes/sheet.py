@@ -16,7 +16,7 @@ from fmapboard.formats.tab_records import Floats, FormatError
 from fmapboard.plugin.answers import Binary, Invalid, Missing
 from fmapboard.plugin.layer_series import Series, series_of
 from fmapboard.plugin.overview_series import run_overview
-from fmapboard.plugin.picture_values import decoded, tile_of
+from fmapboard.plugin.picture_values import SHARE_OF_INDEX, decoded, tile_of
 from fmapboard.plugin.routes.maps import FIRST_PICTURE, picture_places
 from fmapboard.plugin.shown_channels import shown_channels
 from fmapboard.plugin.stored_record import LayerAt, PictureFacts, records_at
@@ -63,9 +63,10 @@ class Sheet(Binary):
     Attributes:
         rows: one per requested layer that exists.
         arrays: float [rows, steps]: ``height`` and ``width`` of each map, px, 0 where the channel
-            is not drawn; ``lo`` and ``hi``, its range, NaN there. ``pixels``, uint8, has one map
-            after the other: palette indices between its own ends. A map that is smaller than a
-            cell is sent as it is stored; one row of pixels as the least and the largest of parts.
+            is not drawn; ``lo`` and ``hi``, the ends of its scale, and ``least`` and ``most``, its
+            range, NaN there. ``pixels``, uint8, has one map after the other: palette indices
+            between its own ends. A map that is smaller than a cell is sent as it is stored; one row
+            of pixels as the least and the largest of parts.
     """
 
     rows: tuple[SheetRow, ...]
@@ -195,28 +196,25 @@ def _view(picture: Mapping[str, Any]) -> str:
 
 
 def _arrays(
-    cells: Sequence[_Cell], tiles: Sequence[Bytes8 | None], shape: tuple[int, int]
+    cells: Sequence[_Cell], tiles: Sequence[_Tile | None], shape: tuple[int, int]
 ) -> dict[str, npt.NDArray[Any]]:
     """See `Sheet`."""
     heights = np.zeros(shape)
     widths = np.zeros(shape)
-    lows = np.full(shape, np.nan)
-    highs = np.full(shape, np.nan)
+    ends = np.full((4, *shape), np.nan)
     pixels = [np.empty(0, np.uint8)]
     for cell, tile in zip(cells, tiles, strict=True):
         if tile is None:
             continue
-        place = (cell.row, cell.column)
-        heights[place], widths[place] = tile.shape
-        lows[place] = cell.end("lo")
-        highs[place] = cell.end("hi")
-        pixels.append(tile.ravel())
+        place = (..., cell.row, cell.column)
+        heights[place], widths[place] = tile.pixels.shape
+        ends[place] = cell.ends(tile)
+        pixels.append(tile.pixels.ravel())
     return {
         "pixels": np.concatenate(pixels),
         "height": heights,
         "width": widths,
-        "lo": lows,
-        "hi": highs,
+        **dict(zip(("lo", "hi", "least", "most"), ends, strict=True)),
     }
 
 
@@ -258,6 +256,17 @@ def _cells(channels: Sequence[int | None], logged: Mapping[Place, LayerAt]) -> l
     return cells
 
 
+class _Tile(NamedTuple):
+    """A map as palette indices, shrunk to fit a cell; and its extremes, from 0 to 1 of its scale.
+
+    The extremes are those before it was shrunk; 0 and 1 if no value is finite.
+    """
+
+    pixels: Bytes8
+    least: float
+    most: float
+
+
 class _Cell(NamedTuple):
     """A layer at a step, and the channel that is shown."""
 
@@ -279,7 +288,16 @@ class _Cell(NamedTuple):
         header = self.at.record.header
         return header.pictures.index(self.maps)
 
-    def end(self, which: str) -> float:
+    def ends(self, tile: _Tile) -> tuple[float, float, float, float]:
+        """The ends of the channel's scale, and the map's least and largest value."""
+        low = self._end("lo")
+        high = self._end("hi")
+        if low != -high:
+            return low, high, low, high
+        span = high - low  # of a scale with 0 in the middle
+        return low, high, low + span * tile.least, low + span * tile.most
+
+    def _end(self, which: str) -> float:
         """The lower or upper end of the channel's range in the first sample; NaN if unknown."""
         ends = self.at.record.arrays.get(f"{self.maps.role}.{which}")
         if ends is None or ends.ndim != 2:
@@ -289,21 +307,25 @@ class _Cell(NamedTuple):
             return math.nan
         return float(first_sample[self.channel])
 
-    def tile(self, png: bytes | None, side: int) -> Bytes8 | None:
-        """The channel as palette indices, shrunk to fit a cell; None if it is not drawn here."""
+    def tile(self, png: bytes | None, side: int) -> _Tile | None:
+        """The map of the channel; None if it is not drawn here."""
         if png is None:
             return None
         found = tile_of(png, self.raw, self.channel)
         if found is None:
             return None
         mode, tile = found
-        if mode != "P":
+        if mode == "P":
+            shares = SHARE_OF_INDEX[tile[tile < _NOT_DRAWN]]
+        else:
+            shares = tile / np.float32(255)
             scaled = tile.astype(np.uint16) * _NOT_DRAWN
             tile = (scaled >> 8).astype(np.uint8)
-        return _fitted(tile, side)
+        least, most = (shares.min(), shares.max()) if shares.size else (0.0, 1.0)
+        return _Tile(_fitted(tile, side), float(least), float(most))
 
 
-def _tiles(provider: Provider, cells: Sequence[_Cell], side: int) -> list[Bytes8 | None]:
+def _tiles(provider: Provider, cells: Sequence[_Cell], side: int) -> list[_Tile | None]:
     """The channel of each cell in the first sample, at most ``side`` px high and wide."""
     asked: dict[int, tuple[Point, int]] = {}
     layers = [cell.at for cell in cells]

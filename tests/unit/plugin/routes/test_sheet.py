@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,22 @@ def test_the_channel_with_the_largest_spread_is_shown_between_its_own_ends(tab: 
     expected = np.floor(np.linspace(0, 1, SIDE) * 249.999)
     assert np.abs(maps[0][0].astype(int) - expected).max() <= 2
     assert (ends["lo"][0, 0], ends["hi"][0, 0]) == (0, 1)
+
+
+def test_the_range_of_a_difference_is_that_of_all_its_pixels(tmp_path: Path) -> None:
+    model = nn.Conv2d(1, 1, 1)
+    nn.init.constant_(model.weight, 1.0)
+    nn.init.zeros_(model.bias)
+    other = copy.deepcopy(model)
+    nn.init.constant_(other.weight, 1.5)
+    images = torch.full((1, 1, 64, 64), 0.1)
+    images[0, 0, 20, 20], images[0, 0, 40, 40] = -0.4, 1.0
+    fmapboard.diff(nn.Sequential(model), nn.Sequential(other), images, log_dir=tmp_path)
+    tab = open_tab(tmp_path)
+    _, maps, ends = sheet(tab, "difference", key=["fmapboard/0"], step=[0], cell=16)
+    assert maps[0][0].shape == (16, 16)
+    found = [ends[name][0, 0] for name in ("lo", "hi", "least", "most")]
+    assert found == pytest.approx([-0.5, 0.5, -0.2, 0.5], abs=0.003)
 
 
 def test_a_map_is_averaged_to_fit_a_small_cell_and_sent_as_stored_for_a_large_one(

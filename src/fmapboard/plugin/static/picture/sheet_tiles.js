@@ -59,20 +59,6 @@ export function onlyValue(page, i) {
   return isValue && (lo[i] === hi[i] || height[i] * width[i] === 1) ? lo[i] : NaN;
 }
 
-/**
- * The least and the largest value of a map: the ends of its scale, unless that has 0 in the middle.
- * @param {SheetPage} page @param {number} i @returns {[number, number]}
- */
-export function valueRange({ pixels, height, width, starts, lo, hi }, i) {
-  const [low, high] = [lo[i], hi[i]];
-  const levels = pixels
-    .subarray(starts[i], starts[i] + height[i] * width[i])
-    .filter((level) => level < VALUES);
-  if (low !== -high || !levels.length) return [low, high];
-  const at = (/** @type {number} */ level) => low + ((high - low) * level) / (VALUES - 1);
-  return [at(Math.min(...levels)), at(Math.max(...levels))];
-}
-
 /** A range, as exact as needed to tell its ends apart. @param {number} lo @param {number} hi */
 export function rangeText(lo, hi) {
   const digits = [2, 3, 4, 5].find((count) => short(lo, count) !== short(hi, count)) ?? 6;
@@ -135,7 +121,7 @@ export function paintPage(context, page, of, stateOf, look, ratio, isPerRow) {
     const mark = markOf(page, i);
     const value = onlyValue(page, i);
     if (mark || !Number.isNaN(value)) return markTile(box, mark, value, look);
-    const text = rangeText(...valueRange(page, i));
+    const text = rangeText(page.least[i], page.most[i]);
     const x = box.left + box.width / 2;
     const y = box.top + box.height + 3;
     const range = { text, x, y, width: box.width - 2, colour: look.muted };

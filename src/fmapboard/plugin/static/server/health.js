@@ -202,7 +202,8 @@ export function pageOf(rows, pixels, of, cell, steps) {
     at += high * width[i];
   }
   const [lo, hi] = [of.lo?.values ?? NONE, of.hi?.values ?? NONE];
-  return { rows, pixels, height, width, lo, hi, starts, cell, steps };
+  const [least, most] = [of.least?.values ?? lo, of.most?.values ?? hi];
+  return { rows, pixels, height, width, lo, hi, least, most, starts, cell, steps };
 }
 
 /** @param {{pixels: Uint8Array}} found */

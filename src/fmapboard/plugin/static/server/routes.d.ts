@@ -153,7 +153,7 @@ export interface MapsAnswer {
 export interface SheetAnswer {
   /** one per requested layer that exists. */
   rows: SheetRow[];
-  /** float [rows, steps]: `height` and `width` of each map, px, 0 where the channel is not drawn; `lo` and `hi`, its range, NaN there. `pixels`, uint8, has one map after the other: palette indices between its own ends. A map that is smaller than a cell is sent as it is stored; one row of pixels as the least and the largest of parts. */
+  /** float [rows, steps]: `height` and `width` of each map, px, 0 where the channel is not drawn; `lo` and `hi`, the ends of its scale, and `least` and `most`, its range, NaN there. `pixels`, uint8, has one map after the other: palette indices between its own ends. A map that is smaller than a cell is sent as it is stored; one row of pixels as the least and the largest of parts. */
   arrays: Record<string, ArrayEntry>;
 }
 

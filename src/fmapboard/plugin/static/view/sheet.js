@@ -172,9 +172,9 @@ export function ContactSheet({ app, front, palette, scale, children }) {
     if (!page || typeof page === "string") return said;
     const { channel, why } = page.rows[row % rows];
     const at = (row % rows) * steps.length + column;
-    const range = Number.isNaN(page.lo[at] ?? NaN)
+    const range = Number.isNaN(page.least[at] ?? NaN)
       ? "not drawn here"
-      : `${words.short(page.lo[at])} … ${words.short(page.hi[at])}`;
+      : `${words.short(page.least[at])} … ${words.short(page.most[at])}`;
     const layer = health.layers[indices[row]];
     const drawn = channel === null ? "" : `${words.tileText(layer, channel)}: ${range}`;
     return [...said, drawn, words.inWordsOf(why ?? "", layer)].filter(Boolean);
