@@ -199,7 +199,9 @@ class Verdict:
             how = "leave out checks=False" if self.has_names else "switch the checks on"
             return f"Nothing was checked: {how} to know whether it learns."
         if any(output.loss for output in self.seen.outputs):
-            return "Train longer or log more steps; the losses of GANs and of agents need not fall."
+            are_labelled = any(output.accuracy for output in self.seen.outputs)
+            rest = "" if are_labelled else "; the losses of GANs and of agents need not fall"
+            return f"Train longer or log more steps{rest}."
         how = "Call board.loss(loss, labels)" if self.has_names else "Log the loss and the labels"
         return f"{how} in the loop, to switch the checks of the loss on."
 
@@ -463,7 +465,7 @@ def _undecided(output: OutputProgress) -> str:
         least = thresholds.LOGGED_STEPS.value
         return f"{loss} is known at fewer than {least} logged steps"
     first, start = output.loss[0]
-    ends = f"{start:.3g} at step {first}, {output.late:.3g} towards the end"
+    ends = f"{start:.3g} at step {first}, a median of {output.late:.3g} towards the end"
     if output.may_stay is None:
         return f"{loss} varies too much, or need not fall: {ends}"
     if output.late < start:
@@ -500,7 +502,7 @@ def _of_updates(seen: Seen) -> list[str]:
     texts = []
     if seen.usual_update is not None:
         usual = times(seen.usual_update, is_estimate=seen.is_usual_estimate)
-        texts.append(f"median update {usual}")
+        texts.append(f"median update {usual} over all weights and steps")
     largest = seen.largest_update
     if largest is not None:
         place = f"`{largest.parameter}`, step {largest.step}"

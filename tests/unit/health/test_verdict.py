@@ -147,12 +147,14 @@ def test_the_output_whose_loss_did_not_fall_is_named() -> None:
         ({"outputs": (OutputProgress("", loss=FELL),)},
          "the loss is known at fewer than 4 logged steps"),
         ({"outputs": (replace(PROGRESS, learns=None, guess=None, may_stay=False),)},
-         "the loss has fallen by no more than it varies from step to step: 2.3 at step 0, 0.6 "
-         "towards the end"),
+         "the loss has fallen by no more than it varies from step to step: 2.3 at step 0, a "
+         "median of 0.6 towards the end"),
         ({"outputs": (replace(PROGRESS, learns=None, guess=None, late=2.4, may_stay=False),)},
-         "the loss has not fallen yet, in fewer than 50 steps: 2.3 at step 0, 2.4 towards the end"),
+         "the loss has not fallen yet, in fewer than 50 steps: 2.3 at step 0, a median of "
+         "2.4 towards the end"),
         ({"outputs": (replace(PROGRESS, learns=None, guess=None),)},
-         "the loss varies too much, or need not fall: 2.3 at step 0, 0.6 towards the end"),
+         "the loss varies too much, or need not fall: 2.3 at step 0, a median of 0.6 "
+         "towards the end"),
         ({"outputs": (replace(PROGRESS, name="critic", learns=None, may_stay=True),)},
          "the loss of `critic` need not fall: each batch has one label, as for a GAN's "
          "discriminator"),
@@ -307,8 +309,8 @@ def test_the_median_and_the_largest_update_are_named_with_rate_and_batch(
     largest = LargestUpdate("head.weight", 25, most)
     seen = verdict(usual_update=0.0084, largest_update=largest, rates=(0.1, 0.1), batch=32)
     assert seen.figures == [
-        f"median update 0.84 %, largest {said} (`head.weight`, step 25), learning rate 0.1, "
-        "batches of 32"
+        f"median update 0.84 % over all weights and steps, largest {said} (`head.weight`, step "
+        "25), learning rate 0.1, batches of 32"
     ]
     assert verdict(rates=(0.01, 0.1)).figures == ["learning rate 0.01 to 0.1"]
     own = {"optimizers": ("AdamW",), "rates": (0.1, 0.1), "weight_decays": (0.0, 0.01)}
@@ -329,7 +331,7 @@ def test_updates_of_weights_that_were_read_in_part_bear_a_sign() -> None:
     largest = LargestUpdate("head.weight", 25, 1.3, is_estimate=True)
     estimated = verdict(usual_update=0.0084, is_usual_estimate=True, largest_update=largest)
     assert estimated.figures == [
-        "median update ≈ 0.84 %, largest ≈ 1.3 times its norm (`head.weight`, step 25)"
+        "median update ≈ 0.84 % over all weights and steps, largest ≈ 1.3 times its norm (`head.weight`, step 25)"
     ]
 
 
@@ -444,7 +446,8 @@ def test_a_loss_that_is_not_known_to_have_fallen_is_not_said_to() -> None:
     unknown = verdict(**SIZE, outputs=(short,))
     assert "fell" not in unknown.line
     assert unknown.line.endswith(
-        "the loss has not fallen yet, in fewer than 50 steps: 1.38 at step 0, 1.44 towards the end"
+        "the loss has not fallen yet, in fewer than 50 steps: 1.38 at step 0, a median of "
+        "1.44 towards the end"
     )
 
 
