@@ -331,7 +331,8 @@ def test_updates_of_weights_that_were_read_in_part_bear_a_sign() -> None:
     largest = LargestUpdate("head.weight", 25, 1.3, is_estimate=True)
     estimated = verdict(usual_update=0.0084, is_usual_estimate=True, largest_update=largest)
     assert estimated.figures == [
-        "median update ≈ 0.84 % over all weights and steps, largest ≈ 1.3 times its norm (`head.weight`, step 25)"
+        "median update ≈ 0.84 % over all weights and steps, largest ≈ 1.3 times its norm "
+        "(`head.weight`, step 25)"
     ]
 
 
