@@ -199,9 +199,7 @@ class Verdict:
             how = "leave out checks=False" if self.has_names else "switch the checks on"
             return f"Nothing was checked: {how} to know whether it learns."
         if any(output.loss for output in self.seen.outputs):
-            are_labelled = any(output.accuracy for output in self.seen.outputs)
-            rest = "" if are_labelled else "; the losses of GANs and of agents need not fall"
-            return f"Train longer or log more steps{rest}."
+            return _train_longer(self.seen)
         how = "Call board.loss(loss, labels)" if self.has_names else "Log the loss and the labels"
         return f"{how} in the loop, to switch the checks of the loss on."
 
@@ -296,6 +294,14 @@ class Verdict:
             shown.pop()
         left = MOST_CHARACTERS - sum(len(line) + 1 for line in shown)
         return [*_shortened(lines, left), *shown]
+
+
+def _train_longer(seen: Seen) -> str:
+    """What to do about a loss of which it is not known whether it falls."""
+    text = "Train longer or log more steps"
+    if any(output.accuracy for output in seen.outputs):
+        return f"{text}."
+    return f"{text}; the losses of GANs and of agents need not fall."
 
 
 def judge(

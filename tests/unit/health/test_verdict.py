@@ -172,6 +172,14 @@ def test_a_loss_that_is_not_known_is_said_with_its_reason(seen: dict[str, Any], 
     assert unknown.next.startswith(advice)
 
 
+def test_only_of_a_loss_without_labels_it_is_said_that_some_need_not_fall() -> None:
+    outputs = replace(PROGRESS, learns=None, guess=None, may_stay=False)
+    of_gan = verdict(**SIZE, outputs=(outputs,)).next
+    assert of_gan.endswith("log more steps; the losses of GANs and of agents need not fall.")
+    labelled = replace(outputs, accuracy=((0, 0.1), (90, 0.6)))
+    assert verdict(**SIZE, outputs=(labelled,)).next == "Train longer or log more steps."
+
+
 def test_a_loss_that_the_frequency_of_the_labels_gives_too_was_read_and_says_nothing_yet() -> None:
     near = replace(PROGRESS, guess=0.58, learns=None)
     unknown = verdict(**SIZE, outputs=(near,))
