@@ -122,6 +122,38 @@ def test_every_view_has_the_pixels_of_the_tab_and_nothing_is_requested(
     assert report.see("button:has-text('Rank layers'):visible").count() == 0
 
 
+def log_signals_and_a_difference(root: Path) -> None:
+    """Maps of one long row, one of whose values is far from the others; and signed ones."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv1d(1, 4, 5), nn.ReLU(), nn.Conv1d(4, 4, 5))
+    signals = torch.randn(2, 1, 600)
+    signals[0, 0, 400] = 40
+    with fmapboard.watch(model, root / "signals", every=1, checks=False) as board:
+        for step in range(12):
+            with board.step(step):
+                model(signals).sum().backward()
+    one, other = (nn.Sequential(nn.Conv2d(3, 4, 3)) for _ in range(2))
+    fmapboard.diff(one, other, torch.rand(1, 3, 150, 150), log_dir=root / "compared")
+
+
+def test_signals_and_differences_have_the_pixels_of_the_tab(
+    serve: Callable[[Path], str], browser: Any, visit: Callable[..., Person], tmp_path: Path
+) -> None:
+    log_signals_and_a_difference(tmp_path / "runs")
+    report = write_report([tmp_path / "runs"], tmp_path / "report.html", steps=12)
+    places = [
+        {"run": run, "view": "overview", "front": "pictures"}
+        for run in ("signals", "compared/difference")
+    ]
+    tab = visit(serve(tmp_path / "runs"), width=1415, **places[0])
+    expected = [shown(tab, place) for place in places]
+    page = visit_file(browser, visit, report.path, width=1415, **places[0])
+    page.frame.evaluate("document.querySelector('.report-note').remove()")
+    page.frame.evaluate("window.dispatchEvent(new Event('resize'))")
+    assert all(expected)
+    assert [shown(page, place) for place in places] == expected
+
+
 @pytest.fixture(scope="module")
 def site(runs: Path) -> Path:
     """A site of all steps of both runs."""

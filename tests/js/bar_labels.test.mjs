@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { barLabels } from "../../src/fmapboard/plugin/static/picture/captions.js";
-import { valueRange } from "../../src/fmapboard/plugin/static/model/value_scale.js";
+import { valueRange } from "../../src/fmapboard/plugin/static/server/decode.js";
 
 const WIDE = 7;
 /** @param {string} text */

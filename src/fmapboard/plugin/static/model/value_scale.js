@@ -4,6 +4,7 @@
 import { isLarge } from "./health_states.js";
 import { short, stepText } from "./words.js";
 import { once } from "../server/cache.js";
+import { valueRange } from "../server/decode.js";
 import { badMark } from "../server/palettes.js";
 
 /** @import {History, Ranges, Scale, SceneColumn, Side, State} from "./model.js" */
@@ -61,24 +62,6 @@ export function levelColours(lo, hi, rangeLo, rangeHi, colours, into) {
     into[level] = colours[Math.round(255 * place(start + span * level, rangeLo, rangeHi))];
   }
   return into;
-}
-
-/**
- * The least and the largest value of a map: the ends of its own scale, unless that has 0 in the
- * middle. @param {Side} side @param {number} channel @returns {[number, number]}
- */
-export function valueRange({ planes, lo, hi }, channel) {
-  const [low, high] = [lo[channel], hi[channel]];
-  if (low !== -high) return [low, high];
-  const size = planes.height * planes.width;
-  let [least, most] = [255, 0];
-  for (let i = channel * size; i < (channel + 1) * size; i += 1) {
-    if (badMark(planes.marks, i)) continue;
-    least = Math.min(least, planes.levels[i]);
-    most = Math.max(most, planes.levels[i]);
-  }
-  const at = (/** @type {number} */ level) => low + ((high - low) * level) / 255;
-  return least > most ? [low, high] : [at(least), at(most)];
 }
 
 /** The distance of two stored levels. @param {Side} side @param {number} channel */

@@ -3,7 +3,7 @@
 
 import { measured, planesIn, position } from "../model/kernel_cells.js";
 import { flags, loudest } from "../model/scene.js";
-import { valueRange } from "../model/value_scale.js";
+import { valueRange } from "../server/decode.js";
 import { inWordsOf, short, ticks } from "../model/words.js";
 import { once } from "../server/cache.js";
 import { valueAt } from "../server/decode.js";

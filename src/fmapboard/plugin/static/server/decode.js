@@ -5,7 +5,7 @@
  */
 
 import { once } from "./cache.js";
-import { MARK, MARK_COLOURS, PIXEL_OF_LEVEL, packed, stored } from "./palettes.js";
+import { MARK, MARK_COLOURS, PIXEL_OF_LEVEL, badMark, packed, stored } from "./palettes.js";
 
 /** @import {Side} from "../model/model.js" */
 /** @import {ArrayEntry, Bytes, JsonFloat, MapsAnswer} from "./routes.js" */
@@ -286,4 +286,22 @@ export function samePixels(a, b) {
   if (a.width !== b.width || a.height !== b.height) return false;
   const [first, second] = [rgbaOf(a), rgbaOf(b)];
   return first.every((value, i) => value === second[i]);
+}
+
+/**
+ * The least and the largest value of a map: the ends of its own scale, unless that has 0 in the
+ * middle. @param {Side} side @param {number} channel @returns {[number, number]}
+ */
+export function valueRange({ planes, lo, hi }, channel) {
+  const [low, high] = [lo[channel], hi[channel]];
+  if (low !== -high) return [low, high];
+  const size = planes.height * planes.width;
+  let [least, most] = [255, 0];
+  for (let i = channel * size; i < (channel + 1) * size; i += 1) {
+    if (badMark(planes.marks, i)) continue;
+    least = Math.min(least, planes.levels[i]);
+    most = Math.max(most, planes.levels[i]);
+  }
+  const at = (/** @type {number} */ level) => low + ((high - low) * level) / 255;
+  return least > most ? [low, high] : [at(least), at(most)];
 }

@@ -1,7 +1,7 @@
 // @ts-check
 /** Answers the tab's questions from what is embedded in the page of a report. */
 
-import { decodeMaps, partText, samePixels, sideOf } from "./decode.js";
+import { decodeMaps, partText, samePixels, sideOf, valueRange } from "./decode.js";
 import { loaders, pageOf } from "./health.js";
 import { VALUES } from "./palettes.js";
 import * as api from "./api.js";
@@ -30,19 +30,23 @@ export function question(path, query) {
 // In a report: pages of the contact sheet, made from embedded maps as the server makes them.
 
 const ROLE = "feature_maps";
+/** Of each cell of a page. */
+const NUMBERS = /** @type {const} */ (["height", "width", "lo", "hi", "least", "most"]);
 
 /** @type {typeof loaders.page} */
 export async function page(asked, keys, signal) {
   const { steps, cell } = asked;
   const rows = await Promise.all(keys.map((key) => rowOf(asked, key, signal)));
   const cells = rows.flatMap((row) => row.cells);
-  const array = (/** @type {"height"|"width"|"lo"|"hi"} */ name) => ({
-    ...{ shape: [cells.length], values: Float32Array.from(cells, (of) => of[name]) },
-  });
+  const arrays = Object.fromEntries(
+    NUMBERS.map((name) => [
+      name,
+      { shape: [cells.length], values: Float32Array.from(cells, (of) => of[name]) },
+    ]),
+  );
   const pixels = new Uint8Array(await new Blob(cells.map((of) => of.pixels)).arrayBuffer());
-  const [height, width, lo, hi] = [array("height"), array("width"), array("lo"), array("hi")];
   const facts = rows.map((row) => row.facts);
-  return pageOf(facts, pixels, { height, width, lo, hi }, cell, steps.length);
+  return pageOf(facts, pixels, arrays, cell, steps.length);
 }
 
 /** @param {Omit<Asked, "name">} of @param {string} key @param {AbortSignal} signal */
@@ -74,18 +78,21 @@ async function rowOf({ run, steps, cell }, key, signal) {
 function cellOf(maps, channel, cell) {
   const side = maps && sideOf(maps, ROLE, 0);
   if (!side || channel === null || channel >= side.planes.channels) {
-    return { height: 0, width: 0, lo: NaN, hi: NaN, pixels: new Uint8Array(0) };
+    const none = { lo: NaN, hi: NaN, least: NaN, most: NaN };
+    return { height: 0, width: 0, ...none, pixels: new Uint8Array(0) };
   }
   const [lo, hi] = [side.lo[channel], side.hi[channel]];
-  return { ...shrunk(side.planes, channel, cell), lo, hi };
+  const [least, most] = valueRange(side, channel);
+  return { ...shrunk(side.planes, channel, cell), lo, hi, least, most };
 }
 
 /**
- * A channel as palette indices, averaged; marks are kept.
+ * A channel as palette indices, averaged, unless it is one row, which is drawn as a curve; marks
+ * are kept.
  * @param {Planes} planes @param {number} channel @param {number} cell px
  */
 function shrunk({ height: high, width: wide, levels, marks }, channel, cell) {
-  const factor = Math.min(1, cell / Math.max(high, wide));
+  const factor = high === 1 ? 1 : Math.min(1, cell / Math.max(high, wide));
   const [height, width] = [high, wide].map((side) => Math.max(1, Math.round(side * factor)));
   const pixels = new Uint8Array(height * width);
   for (let i = 0; i < pixels.length; i += 1) {

@@ -202,7 +202,7 @@ export function pageOf(rows, pixels, of, cell, steps) {
     at += high * width[i];
   }
   const [lo, hi] = [of.lo?.values ?? NONE, of.hi?.values ?? NONE];
-  const [least, most] = [of.least?.values ?? lo, of.most?.values ?? hi];
+  const [least, most] = [of.least?.values ?? NONE, of.most?.values ?? NONE];
   return { rows, pixels, height, width, lo, hi, least, most, starts, cell, steps };
 }
 
