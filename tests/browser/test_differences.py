@@ -32,6 +32,7 @@ def test_a_run_of_differences_opens_at_the_first_layer_that_differs_in_a_signed_
     person.settle()
     chosen = "[...document.querySelectorAll('.toolbar select')].map((each) => each.value)"
     assert "signed" in person.frame.evaluate(chosen)
+    assert person.see(".legend .label").inner_text() == "red: larger in b, blue: larger in a"
     equal = visit(address, run="difference", layer="fmapboard/0", channel=0)
     equal.settle()
     equal.see(".grid canvas").first.hover(position={"x": 30, "y": 30})
@@ -40,7 +41,7 @@ def test_a_run_of_differences_opens_at_the_first_layer_that_differs_in_a_signed_
     first.settle()
     row = found.table.rows[1]
     assert first.see(".verdict .sentence").inner_text() == (
-        f"1 differs first, by a relative error of {row.added}; 1 of 3 layers differs"
+        f"1 differs first, by a relative error of {float(row.added):.2g}; 1 of 3 layers differs"
     )
     assert first.see(".why summary").all_inner_texts() == ["All layers"]  # "not checked" is no news
     first.see(".why summary").click()

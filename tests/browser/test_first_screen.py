@@ -87,7 +87,7 @@ def test_a_fault_is_said_with_its_layer_and_step_and_seen_from_there_on(
     assert f"since step {NAN_FROM}" in said
     assert str(NAN_FROM) in person.see(".sheet-steps .onset").all_inner_texts()
     assert not person.see(".overview-head .about").is_visible()
-    assert person.see(".states").inner_text().endswith("step: a finding begins")
+    assert person.see(".states").inner_text().endswith("step: start of a finding")
     assert person.see(".states .onset").inner_text() == "bold"  # is seen without colours, too
     red, words = (person.see(f"{where} .onset") for where in (".sheet-steps", ".states"))
     assert red.first.evaluate(COLOUR) == words.evaluate(COLOUR) != "rgb(0, 0, 0)"

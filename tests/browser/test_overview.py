@@ -199,7 +199,7 @@ def test_keys_of_the_maps_do_nothing_on_the_overview(overview: Callable[..., Per
 
 def test_brightness_says_what_it_shows(overview: Callable[..., Person]) -> None:
     text = overview("ill").see(".brightness").inner_text().replace("\n", " ")
-    assert "range of values (maximum − minimum), logarithmic: ≤" in text
+    assert "shade: maximum − minimum, logarithmic ≤" in text
 
 
 def test_the_key_lists_the_states_that_the_map_has(overview: Callable[..., Person]) -> None:

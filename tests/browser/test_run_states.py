@@ -58,7 +58,8 @@ def test_a_row_of_the_list_has_the_state_of_its_run_and_says_it_to_screen_reader
     person = visit(runs, view=None, run="learns")
     counts = "4 further runs: 1 faulty, 1 suspicious, 1 not learning, 1 not known"
     person.see(".run-summary span").filter(has_text=counts).wait_for()
-    assert person.see(".run-summary .mark").inner_text() == "✕"  # of the worst
+    assert not person.see(".run-summary .mark").count()  # beside that of the shown run
+    assert person.see(".run-summary [data-state=fault]").inner_text() == "1 faulty"
     assert not person.see(".run-rows .mark").count()
     person.see(".run-summary button:text-is('Show all')").click()
     person.wait("document.querySelectorAll('.run-rows .mark').length === 4")
@@ -101,6 +102,21 @@ def test_each_sign_can_be_read_on_its_colour_and_each_state_has_its_own(
     assert len({mark.evaluate(_GROUND) for mark in marks}) == 5
 
 
+def test_the_maps_say_why_one_was_led_to_them_until_one_leaves(
+    runs: str, visit: Callable[..., Person]
+) -> None:
+    person = visit(runs, view="overview", run="suspicion")
+    person.settle()
+    said = person.see(".verdict .sentence").inner_text().replace("\u00a0", " ")
+    person.see(".verdict .go").click()
+    note = person.see(".arrival")
+    note.wait_for()
+    assert said.startswith(note.inner_text())
+    assert len(note.inner_text()) > 20
+    person.press("ArrowRight")
+    note.wait_for(state="hidden")
+
+
 def test_the_worst_of_runs_without_findings_is_opened_first(
     runs: str, visit: Callable[..., Person]
 ) -> None:
@@ -134,5 +150,5 @@ def test_runs_that_learn_share_a_row_with_a_tick_and_no_other_run_stands_in_it(
     person.see(".run-summary button:text-is('Show all')").click()
     person.wait("document.querySelectorAll('.run-rows .mark').length === 2")
     row = person.see(".run-rows .together")
-    assert row.inner_text().startswith("✓\nNothing found in")
+    assert row.inner_text().startswith("✓\nLearning:")
     assert row.locator(".of-run").all_inner_texts() == ["fault", "learns", "suspicion"]

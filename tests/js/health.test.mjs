@@ -263,6 +263,8 @@ test("a layer without pictures leads to the nearest drawn one, and says so", () 
     /Step 20 was not kept by TensorBoard: this is step 30, the next kept one/,
   );
   assert.equal(targetOf(layers, { ...CONV, run: "a", step: 10 }, "")?.note, "");
+  const finding = { ...CONV, run: "a", step: 10, message: "`conv` is dead" };
+  assert.equal(targetOf(layers, finding, "")?.message, "conv is dead");
   assert.equal(targetOf(layers, { ...RELU, shown_at: null, run: "a", step: 10 }, ""), null);
 });
 

@@ -4,10 +4,10 @@ import { test } from "node:test";
 import {
   RUN_STATES,
   apart,
+  counts,
   firstRun,
   noteVerdict,
   rowsOf,
-  summary,
 } from "../../src/fmapboard/plugin/static/model/run_states.js";
 import { explanation } from "../../src/fmapboard/plugin/static/model/terms.js";
 
@@ -78,11 +78,13 @@ test("rows have the worst first; runs that learn, or are not known to, share one
   );
 });
 
-test("the summary counts further runs by state, the worst first", () => {
-  assert.equal(
-    summary(runs("learns", "not known", "does not learn", "fault", "learns", "suspicion")),
-    "6 further runs: 1 faulty, 1 suspicious, 1 not learning, 1 not known, 2 learning",
+test("further runs are counted by state, the worst first", () => {
+  const found = counts(runs("learns", "not known", "does not learn", "fault", "learns"));
+  assert.deepEqual(
+    found.map(({ text }) => text),
+    ["1 faulty", "1 not learning", "1 not known", "2 learning"],
   );
+  assert.equal(found[0].state, "fault");
 });
 
 test("runs that diff wrote are apart from trainings, unless something was found in them", () => {

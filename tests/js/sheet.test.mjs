@@ -8,7 +8,7 @@ import { test } from "node:test";
 
 import { pageOf } from "../../src/fmapboard/plugin/static/server/health.js";
 import { CODE } from "../../src/fmapboard/plugin/static/model/health_states.js";
-import { frameOfCode } from "../../src/fmapboard/plugin/static/view/sheet.js";
+import { frameOfCode, inputName, sizeText } from "../../src/fmapboard/plugin/static/view/sheet.js";
 import { MARK, MARK_TABLE, packed } from "../../src/fmapboard/plugin/static/server/palettes.js";
 import {
   SHEET_GAP as GAP,
@@ -20,6 +20,7 @@ import {
 import { FRAMES, markTile, regionsOf } from "../../src/fmapboard/plugin/static/picture/painter.js";
 import { isNan } from "../../src/fmapboard/plugin/static/picture/pixels.js";
 import {
+  constantTile,
   markOf,
   onlyValue,
   pixelMarksOf,
@@ -100,6 +101,37 @@ test("a map of one value is its number", () => {
   const bad = rowOf([[0, 0]]); // prettier-ignore
   bad.pixels.fill(MARK.NAN);
   assert.equal(onlyValue(bad, 0), NaN);
+});
+
+test("a map of one value is a fault only where its layer is constant", () => {
+  const box = { left: 0, top: 0, width: 80, height: 80 };
+  const look = { text: "#000" };
+  const words = (/** @type {any} */ { texts }) => texts.map((/** @type {any} */ of) => of.text);
+  const one = constantTile(box, -2.27, "dead", look);
+  assert.deepEqual([words(one), one.hatch], [["one value", "−2.27"], undefined]);
+  const constant = constantTile(box, -2.27, "constant", look);
+  assert.deepEqual(words(constant), ["constant", "−2.27"]);
+  assert.ok(constant.hatch);
+});
+
+test("the sheet says how many of the layers have pictures, if not all have", () => {
+  const layer = (/** @type {string|null} */ key) => ({ key, roles: ["feature_maps"] });
+  const text = (/** @type {(string|null)[]} */ ...keys) =>
+    sizeText(
+      /** @type {any} */ ({
+        health: { layers: keys.map(layer), steps: [0, 1, 2], step_words: {} },
+        layout: { steps: [0, 2] },
+      }),
+    );
+  assert.equal(text("a", null, "b"), "2 of 3 layers have pictures · 2 of 3 steps");
+  assert.equal(text("a", "b"), "2 of 3 steps");
+});
+
+test("the input is named by its model where there are several", () => {
+  const named = (/** @type {string[]} */ ...names) =>
+    inputName(/** @type {any} */ ({ layers: names.map((name) => ({ name })) }));
+  assert.equal(named("", ""), "input");
+  assert.equal(named("discriminator", "generator"), "input of discriminator");
 });
 
 test("a range is as exact as it takes to tell its ends apart", () => {

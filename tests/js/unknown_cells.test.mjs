@@ -36,19 +36,34 @@ test("a cell of unknown brightness has one dash in its middle, a small one dots"
   assert.deepEqual(new Set(dots.map(([x, y]) => `${x % 4},${y % 4}`)), new Set(["1,1"]));
 });
 
-test("a cell with values that are not finite has one colour, whatever the others are", () => {
+test("a cell with a fault has one colour, whatever its range of values is", () => {
   const look = /** @type {any} */ ({ theme: "light", ratio: 1 });
-  const [low, unknown] = [2, UNKNOWN_LEVEL].map((level) => {
-    const out = new Uint32Array(400);
-    const cells = {
-      codes: Uint8Array.of(CODE.NONFINITE),
-      levels: Uint8Array.of(level),
-      at: Int32Array.of(0),
+  for (const code of Object.values(CODE)) {
+    const [low, high, unknown] = [2, LEVELS - 1, UNKNOWN_LEVEL].map((level) => {
+      const out = new Uint32Array(400);
+      const cells = {
+        codes: Uint8Array.of(code),
+        levels: Uint8Array.of(level),
+        at: Int32Array.of(0),
+      };
+      fillCells(out, 20, 20, { rows: 1, columns: 1 }, cells, look, 0);
+      return out.join();
+    });
+    const isShaded = code > 0 && code <= CODE.UNCHANGED;
+    assert.equal(low === high, !isShaded, `${code}`);
+    assert.equal(low === unknown, !isShaded, `${code}`);
+  }
+});
+
+test("a fault of half of the channels is well apart from that of a tenth of them", () => {
+  for (const theme of /** @type {const} */ (["light", "dark"])) {
+    const distance = (/** @type {number} */ one, /** @type {number} */ other) => {
+      const [a, b] = [one, other].map((code) => shadeOf(theme, code, 0));
+      return Math.hypot(...a.map((value, i) => value - b[i]));
     };
-    fillCells(out, 20, 20, { rows: 1, columns: 1 }, cells, look, 0);
-    return out;
-  });
-  assert.deepEqual(low, unknown);
+    assert.ok(distance(CODE.DEAD, CODE.MOSTLY_DEAD) > 60, theme);
+    assert.ok(distance(CODE.CONSTANT, CODE.MOSTLY_CONSTANT) > 60, theme);
+  }
 });
 
 test("a column of an image has its name where that has the space", () => {

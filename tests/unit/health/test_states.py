@@ -99,6 +99,6 @@ def test_the_words_of_the_tab_have_the_thresholds() -> None:
         assert words[CODES.index(state)] == f"≥ 10 % {state}"
         assert words[CODES.index(f"mostly {state}")] == f"≥ 50 % {state}"
     assert words[CODES.index("large and dead")] == "large, ≥ 50 % dead"
-    assert STATES[CODES.index("large")].what == "magnitudes of 10,000 or more"
+    assert STATES[CODES.index("large")].what == "|x| ≥ 10,000"
     large = f"{thresholds.LARGE.value:,.0f} or more"
     assert f"magnitude {large}" in (STATIC / "model" / "terms.js").read_text()

@@ -45,6 +45,16 @@ def test_a_large_or_infinite_value_does_not_take_the_brightness_of_the_others() 
     assert shading.levels[:, 0].tolist() == [0, LEVELS - 1, LEVELS - 1, LEVELS - 1]
 
 
+def test_cells_with_a_fault_do_not_take_the_brightness_of_the_others() -> None:
+    columns = {
+        "minimum": np.zeros((4, 1)),
+        "maximum": np.array([[1], [10], [100], [1000]]),
+        "dead": np.array([[0.0], [0.0], [0.2], [0.9]]),
+    }
+    shading = shading_of(columns, worst_states(columns, DRAWN, (4, 1)))
+    assert (round(shading.lo), round(shading.hi)) == (1, 10)
+
+
 def test_similar_values_do_not_look_different() -> None:
     columns = {"minimum": np.zeros((1, 2)), "maximum": np.array([[1.0, 1.1]])}
     shading = shading_of(columns, worst_states(columns, DRAWN, (1, 2)))

@@ -217,9 +217,17 @@ def _difference(provider: Provider, overview: RunOverview) -> ModelDifference | 
         text = f"none of {layers} differs by a relative error above {table.tolerance:g}"
         return ModelDifference(text, table)
     name = f"`{first.name}`" if first.type else first.name
-    text = f"{name} differs first, by a relative error of {first.added}; "
+    text = f"{name} differs first, by a relative error of {_decimal(first.added)}; "
     text += f"{table.different:,} of {layers} {'differs' if table.different == 1 else 'differ'}"
     return ModelDifference(text, table)
+
+
+def _decimal(error: str) -> str:
+    """A relative error as the tab writes numbers: ``1.2e-02`` is 0.012."""
+    try:
+        return f"{float(error):.2g}"
+    except ValueError:  # the record was not written by `diff`
+        return error
 
 
 def _judged(provider: Provider, overview: RunOverview) -> Judged:

@@ -11,16 +11,19 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from fmapboard.formats import tags
 from fmapboard.formats.overview import COLUMNS, Flags
 from fmapboard.formats.tab_records import Floats, FormatError
 from fmapboard.health import thresholds
 from fmapboard.health.finding import whole_percent
 from fmapboard.health.states import (
+    FINE,
     IS_LARGE,
     LARGE_AND_DEAD,
     MOSTLY_CONSTANT,
     MOSTLY_DEAD,
     NONFINITE,
+    OFF,
     UNCHANGED,
     UNKNOWN,
     Codes,
@@ -52,8 +55,9 @@ class Shading:
     """Brightness of the cells: the range of values of a layer, on a logarithmic scale.
 
     Attributes:
-        lo: value of level 0, which smaller values have too; None if no value is known.
-        hi: value of the highest level, which larger values have too; None if no value is known.
+        lo: value of level 0, which smaller values have too; None if no value is known of a layer
+            without a fault.
+        hi: value of the highest level, which larger values have too; None likewise.
         levels: uint8 [steps, layers], 0 to `LEVELS` - 1, or `UNKNOWN_LEVEL`.
     """
 
@@ -65,8 +69,8 @@ class Shading:
 def shading_of(columns: Mapping[str, Floats], codes: Codes) -> Shading:
     """Brightness that shows the range of values of each layer at each step.
 
-    The scale is that of cells without large values, which would leave the others no difference. A
-    value of 0 or less has level 0.
+    The scale is that of cells without a fault, as only these are drawn with it. A value of 0 or
+    less has level 0.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         extent = columns["maximum"] - columns["minimum"]
@@ -92,14 +96,13 @@ def shading_of(columns: Mapping[str, Floats], codes: Codes) -> Shading:
 
 
 def _sampled_logs(raw: Floats, codes: Codes) -> Floats:
-    """Logarithms of some of the finite values above 0 of cells without large values, ascending."""
+    """Logarithms of some of the finite values above 0 of cells without a fault, ascending."""
     stride = max(1, raw.size // _SAMPLE)
     sample = raw.ravel()[::stride]
     states = codes.ravel()[::stride]
     is_finite = (sample > 0) & (sample < np.inf)
-    is_far_off = np.isin(states, (IS_LARGE, LARGE_AND_DEAD, NONFINITE))
-    is_sampled = is_finite & ~is_far_off
-    logs = np.log10(sample[is_sampled], dtype=np.float64)
+    is_drawn = np.isin(states, (FINE, OFF, UNCHANGED))
+    logs = np.log10(sample[is_finite & is_drawn], dtype=np.float64)
     return np.sort(logs)
 
 
@@ -132,7 +135,7 @@ _PART = f"≥ {whole_percent(thresholds.MINOR_SHARE.value)}"
 _MOST = f"≥ {whole_percent(thresholds.MAJOR_SHARE.value)}"
 _CONSTANT = "channels that hold one single value"
 _DEAD = "channels that are 0 everywhere after the activation"
-_LARGE = f"magnitudes of {thresholds.LARGE.value:,.0f} or more"
+_LARGE = f"|x| ≥ {thresholds.LARGE.value:,.0f}"
 STATES = (
     StateWords("not recorded", "no number of the layer is known at this step"),
     StateWords("fine", "none of the other states"),
@@ -147,6 +150,9 @@ STATES = (
     StateWords("non-finite", "NaN or infinity"),
 )
 """The states by code, see `health.states.CODES`."""
+_FINITE = StateWords("finite", "none of the other states")
+_OF_DIFFERENCES = tuple(_FINITE if words.word == "fine" else words for words in STATES)
+"""Those of a run of differences: a layer that differs is not fine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +240,7 @@ def health(provider: Provider, run: str) -> Health:
         since=table.since,
         step_words={step: table.step_text(step) for step in table.sources},
         first_nonfinite=_first_nonfinite(table, overview),
-        states=STATES,
+        states=_OF_DIFFERENCES if tags.MODEL_DIFFERENCE in overview.tags else STATES,
         severe=_severe(codes, table.columns, is_activation),
         zero_rows=_zero_rows(table),
         is_of_probe=bool(np.isfinite(table.columns["change"]).any()),  # of a probe's maps only

@@ -303,8 +303,10 @@ def test_a_run_of_differences_says_what_diff_printed(tmp_path: Path) -> None:
     assert row["note"] == found.layers[2].note
     assert [each["is_different"] for each in answer["table"]["rows"]] == [False, False, True]
     assert answer["text"] == (
-        f"`2` differs first, by a relative error of {row['added']}; 1 of 3 layers differs"
+        "`2` differs first, by a relative error of 0.33; 1 of 3 layers differs"
     )
+    facts, _ = tab.open("data/health", run="other/difference")
+    assert facts["states"][1]["word"] == "finite"  # a layer that differs is not fine
     assert tab.ask("data/findings", run="other/a")["difference"] is None
     same = tab.ask("data/findings", run="same/difference")["difference"]
     assert same["text"] == "none of 3 layers differs by a relative error above 1e-05"

@@ -196,9 +196,10 @@ function answersOf(source, asked, run) {
 
 /**
  * @param {Layer[]} layers of the run @param {Pick<Line, "name"|"label"|"key"|"shown_at"> &
- *   {run: string, step: number}} asked @param {string} keeper of the pictures
+ *   {run: string, step: number, message?: string}} asked @param {string} keeper of the pictures
  */
-export function targetOf(layers, { run, name, label, key, shown_at, step }, keeper) {
+export function targetOf(layers, { message = "", ...asked }, keeper) {
+  const { run, name, label, key, shown_at, step } = asked;
   const layer = layers.find((each) => each.key === shown_at);
   if (!layer?.steps.length) return null;
   const kept = keptFrom(layer.steps, step);
@@ -215,7 +216,13 @@ export function targetOf(layers, { run, name, label, key, shown_at, step }, keep
         `${kept > step ? "next" : "last"} kept one.`,
     );
   }
-  return { run, layer: layer.key, step: kept, note: notes.join(" ") };
+  return {
+    run,
+    layer: layer.key,
+    step: kept,
+    message: message.replaceAll("`", ""),
+    note: notes.join(" "),
+  };
 }
 
 /**

@@ -25,36 +25,37 @@ export const LEVELS = 24;
 export const UNKNOWN_LEVEL = 255;
 
 /**
- * Colours of each state at the smallest and largest value.
- * @type {Readonly<Record<Theme, readonly (readonly [Rgb, Rgb])[]>>}
+ * Colours of each state: those without a fault at the smallest and the largest range of values,
+ * each fault has one, which is stronger where half of the channels have it.
+ * @type {Readonly<Record<Theme, readonly (readonly [Rgb, Rgb?])[]>>}
  */
 // prettier-ignore
 const ENDS = Object.freeze({
   light: [
-    [[255, 255, 255], [255, 255, 255]],
+    [[255, 255, 255]],
     [[238, 242, 246], [152, 168, 186]],
     [[220, 226, 238], [142, 158, 188]],
     [[206, 219, 245], [110, 145, 220]],
-    [[190, 224, 222], [70, 158, 156]],
-    [[255, 236, 212], [250, 202, 146]],
-    [[184, 222, 220], [96, 176, 174]],
-    [[255, 214, 166], [242, 158, 84]],
-    [[246, 190, 184], [222, 116, 106]],
-    [[255, 214, 166], [242, 158, 84]],
-    [[252, 206, 250], [240, 140, 236]],
+    [[205, 234, 232]],
+    [[255, 233, 204]],
+    [[96, 176, 174]],
+    [[242, 158, 84]],
+    [[226, 126, 116]],
+    [[226, 134, 58]],
+    [[244, 164, 240]],
   ],
   dark: [
-    [[48, 48, 48], [48, 48, 48]],
+    [[48, 48, 48]],
     [[58, 61, 65], [104, 114, 126]],
     [[56, 62, 74], [88, 102, 130]],
     [[54, 62, 84], [86, 104, 152]],
-    [[46, 66, 66], [74, 118, 116]],
-    [[72, 62, 50], [124, 100, 70]],
-    [[40, 72, 72], [66, 130, 128]],
-    [[86, 66, 42], [146, 106, 62]],
-    [[88, 56, 54], [150, 86, 82]],
-    [[86, 66, 42], [146, 106, 62]],
-    [[82, 52, 80], [138, 86, 134]],
+    [[48, 76, 75]],
+    [[104, 82, 58]],
+    [[66, 138, 136]],
+    [[158, 108, 68]],
+    [[154, 86, 82]],
+    [[150, 92, 60]],
+    [[138, 86, 134]],
   ],
 });
 
@@ -63,7 +64,7 @@ const ENDS = Object.freeze({
  * @returns {Rgb}
  */
 export function shadeOf(theme, code, level) {
-  const [low, high] = ENDS[theme][code];
+  const [low, high = low] = ENDS[theme][code];
   const mix = (/** @type {number} */ c) =>
     Math.round(low[c] + ((high[c] - low[c]) * level) / (LEVELS - 1));
   return [mix(0), mix(1), mix(2)];
@@ -114,11 +115,11 @@ export const HATCHES = Object.freeze([
 ]);
 
 /**
- * True for a state whose cells have dots where their brightness is not known.
+ * True for a state whose cells have a shade, and dots where it is not known.
  * @param {number} code
  */
-export function isDotted(code) {
-  return code > 0 && code < SEVERE; // the others are hatched densely
+export function isShaded(code) {
+  return code > 0 && code < CODE.CONSTANT;
 }
 
 /** Dots of a cell whose brightness is not known. @type {Hatch} */
@@ -154,11 +155,17 @@ export const isLarge = (code) => code === CODE.LARGE || code === CODE.LARGE_AND_
 /** From this code on a state is severe. */
 export const SEVERE = CODE.MOSTLY_CONSTANT;
 
+/** What "large" is; "" if no layer is so. @param {Health} of */
+export function largeText(of) {
+  const isPresent = [...tableOf(of).present].some(isLarge);
+  return isPresent ? `large: ${of.states[CODE.LARGE].what}` : "";
+}
+
 /** Brightness: the range of values of each cell. @param {Health} of */
 export function shadingOf({ cells: { codes, levels }, scale: { lo, hi } }) {
   let hasGaps = false;
   for (let i = 0; i < levels.length && !hasGaps; i += 1) {
-    hasGaps = levels[i] === UNKNOWN_LEVEL && isDotted(codes[i]);
+    hasGaps = levels[i] === UNKNOWN_LEVEL && isShaded(codes[i]);
   }
   return { levels, lo: lo ?? NaN, hi: hi ?? NaN, hasGaps };
 }

@@ -114,7 +114,8 @@ export class Overview {
 
   /**
    * Shows the maps of a layer call; false if there are none.
-   * @param {Parameters<typeof targetOf>[1]} asked @param {number|null} channel
+   * @param {Parameters<typeof targetOf>[1]} asked with the sentence of a finding, if that is why
+   * @param {number|null} channel
    */
   go(asked, channel = null) {
     const layers = this.app.source.layers(asked.run).value?.layers ?? [];

@@ -20,8 +20,13 @@ export const RUN_STATES = Object.freeze({
   },
   unreadable: { sign: "∅", word: "Unreadable", term: "unreadable", many: "unreadable" },
   "not known": { sign: "?", word: "Not known", term: "not_known", many: "not known" },
-  "no training": { sign: "i", word: "No training", term: "no_training", many: "of images" },
-  difference: { sign: "≠", word: "Difference", term: "difference_run", many: "compared by diff" },
+  "no training": { sign: "i", word: "Of images", term: "no_training", many: "of images" },
+  difference: {
+    sign: "≠",
+    word: "Compared by diff",
+    term: "difference_run",
+    many: "compared by diff",
+  },
   learns: { sign: "✓", word: "Learns", term: "learns", many: "learning" },
 });
 
@@ -70,29 +75,22 @@ export function worstFirst(runs) {
   return [...runs].sort((a, b) => ORDER.indexOf(a.state) - ORDER.indexOf(b.state));
 }
 
-/**
- * How many runs are in each state: "3 further runs: 1 faulty, 2 learning".
- * @param {readonly {state: RunState}[]} runs further ones
- */
-export function summary(runs) {
-  const counts = ORDER.map((state) => ({
-    count: runs.filter((each) => each.state === state).length,
-    word: RUN_STATES[state].many,
-  }));
-  const present = counts.filter(({ count }) => count).map(({ count, word }) => `${count} ${word}`);
-  return `${runs.length} further runs: ${present.join(", ")}`;
-}
+/** What the colours of a difference mean. */
+export const SIGNS = "red: larger in b, blue: larger in a";
 
 /**
- * What stands before the names of several runs that share a row.
- * @type {ReadonlyMap<RunState, string>}
+ * How many runs are in each state, the worst first: "1 faulty", "2 learning".
+ * @param {readonly {state: RunState}[]} runs
  */
-export const SHARED = new Map([
-  ["not known", "Nothing found, but not known whether they learn:"],
-  ["no training", "Nothing found in images:"],
-  ["learns", "Nothing found in"],
-  ["difference", "Compared by diff:"],
-]);
+export function counts(runs) {
+  return ORDER.flatMap((state) => {
+    const { length } = runs.filter((each) => each.state === state);
+    return length ? [{ state, text: `${length} ${RUN_STATES[state].many}` }] : [];
+  });
+}
+
+/** States of which several runs share a row. @type {ReadonlySet<RunState>} */
+const SHARED = new Set(["not known", "no training", "learns", "difference"]);
 
 /**
  * Verdicts in which the runs of `diff` without faults are no trainings: that of the difference, and

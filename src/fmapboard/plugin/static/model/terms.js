@@ -49,7 +49,7 @@ export const GLOSSARY = Object.freeze({
   not_known: "Nothing was found in the run, and no loss is known that says whether it learns.",
   no_training: "The run holds maps of images, not of a training; nothing was found.",
   learns: "Nothing was found in the run, and its loss has fallen.",
-  difference_run: "The run holds the difference of two models instead of a training.",
+  difference_run: "One of the two models that diff compared, or their difference.",
   unreadable: "The findings of the run cannot be read.",
   flagged:
     "Layers with non-finite or large values, with at least 10 % dead or constant channels, or " +
@@ -84,8 +84,8 @@ const NAMES = Object.freeze({
   stretched: "stretched colours",
   does_not_learn: "does not learn",
   not_known: "not known",
-  no_training: "no training",
-  difference_run: "difference",
+  no_training: "of images",
+  difference_run: "compared by diff",
   unchanged: "no change",
   nonfinite: "non-finite",
   norm: "gradient norm",

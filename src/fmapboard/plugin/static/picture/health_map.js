@@ -133,15 +133,13 @@ export function fillCells(out, width, height, { rows, columns }, cells, look, ga
         const cell = row * columns + column;
         const code = cells.codes[cell];
         if (!code) continue;
-        // Only a share of the values may still be finite: their range tells nothing of the state.
-        const isBad = code === states.CODE.NONFINITE;
-        const level = isBad ? states.UNKNOWN_LEVEL : cells.levels[cell];
+        const level = cells.levels[cell];
         const shade = code * states.LEVELS + (level < states.LEVELS ? level : states.LEVELS / 2);
         const colour = table[shade];
         const hatch = states.HATCHES[code];
         const from = edge(column, columns, width);
         const to = Math.max(from + 1, edge(column + 1, columns, width) - gap);
-        const isGap = level === states.UNKNOWN_LEVEL && states.isDotted(code);
+        const isGap = level === states.UNKNOWN_LEVEL && states.isShaded(code);
         const box = { left: from, top: edge(row, rows, height), right: to, bottom };
         const dots = isGap ? unknownMark(box, v, unit) : null;
         const line = y * width;

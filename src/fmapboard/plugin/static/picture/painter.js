@@ -199,12 +199,12 @@ const [WORD_FROM, LINES_FROM] = [40, 16];
 /**
  * What is in place of a map that has no picture to show: a word, and its one value if it has one.
  * @param {Box} box @param {number} mark of all pixels, 0 for a value @param {number} value or NaN
- * @param {Pick<Look, "text">} look @returns {Tile}
+ * @param {Pick<Look, "text">} look @param {string} word without a mark @returns {Tile}
  */
-export function markTile(box, mark, value, look) {
+export function markTile(box, mark, value, look, word = "") {
   const { left, top, width, height } = box;
   const named = LEGEND.find(({ code }) => code === mark);
-  const words = [named ? inWordsOf(named.name) : "", Number.isNaN(value) ? "" : short(value, 3)];
+  const words = [named ? inWordsOf(named.name) : word, Number.isNaN(value) ? "" : short(value, 3)];
   const fitting = width < WORD_FROM ? [] : words.filter(Boolean);
   const said = LINE * fitting.length > height ? fitting.slice(0, height < LINE ? 0 : 1) : fitting;
   const place = { x: left + width / 2, width: width - 2, align: /** @type {const} */ ("center") };

@@ -98,6 +98,15 @@ function rescaled(colours, lo, hi, on) {
 }
 
 /**
+ * A map of one value; its channel need not be constant in the other images of the batch.
+ * @param {Box} box @param {number} value @param {FaultName|null} state of the layer
+ * @param {Pick<Look, "text">} look
+ */
+export function constantTile(box, value, state, look) {
+  return markTile(box, state === "constant" ? MARK.CONSTANT : 0, value, look, "one value");
+}
+
+/**
  * @param {CanvasRenderingContext2D} context of a canvas of the size of the page
  * @param {SheetPage} page @param {Layout} of
  * @param {(row: number, column: number) => FaultName|null} stateOf @param {Look} look
@@ -120,6 +129,8 @@ export function paintPage(context, page, of, stateOf, look, ratio, isPerRow) {
     const box = { ...corner(of, i), width: of.tileWidth, height: of.tileHeight };
     const mark = markOf(page, i);
     const value = onlyValue(page, i);
+    const state = stateOf(Math.floor(i / of.columns), i % of.columns);
+    if (mark === MARK.CONSTANT) return constantTile(box, value, state, look);
     if (mark || !Number.isNaN(value)) return markTile(box, mark, value, look);
     const text = rangeText(page.least[i], page.most[i]);
     const x = box.left + box.width / 2;

@@ -360,9 +360,9 @@ export interface StateWords {
 
 /** Brightness of the cells: the range of values of a layer, on a logarithmic scale. */
 export interface Shading {
-  /** value of level 0, which smaller values have too; null if no value is known. */
+  /** value of level 0, which smaller values have too; null if no value is known of a layer without a fault. */
   lo: number | null;
-  /** value of the highest level, which larger values have too; null if no value is known. */
+  /** value of the highest level, which larger values have too; null likewise. */
   hi: number | null;
   /** uint8 [steps, layers], 0 to `LEVELS` - 1, or `UNKNOWN_LEVEL`. */
   levels: ArrayEntry;

@@ -6,7 +6,7 @@ import { faultsOf, faultsOfLayer } from "../model/health_states.js";
 import { address } from "../model/host.js";
 import { selected } from "../model/palette_choice.js";
 import { timeText } from "../model/renewal.js";
-import { RUN_STATES } from "../model/run_states.js";
+import { RUN_STATES, apart } from "../model/run_states.js";
 import * as states from "../model/state.js";
 import { GLOSSARY, explanation } from "../model/terms.js";
 import { callName, counted, inWordsOf, stepText, tileText } from "../model/words.js";
@@ -45,13 +45,14 @@ const PAGES = [
 function Run({ app, model: { runs, state } }) {
   if (!runs.length) return null;
   const choose = (/** @type {string} */ run) => app.update({ run });
+  const names = runs.map(({ run }) => run);
+  const verdicts = apart([...app.overview.verdicts.values()], names);
   const stateOf = (/** @type {string} */ run) => {
-    const verdict = app.overview.verdicts.get(run);
+    const verdict = verdicts.find((each) => each.run === run);
     if (!verdict) return "";
     const { sign, word } = RUN_STATES[verdict.state];
     return ` · ${sign} ${word.toLowerCase()}`;
   };
-  const names = runs.map(({ run }) => run);
   const chosen = state.run;
   return html`<${RunPicker} label="Run" runs=${names} ...${{ chosen, stateOf, choose }} />`;
 }

@@ -135,12 +135,13 @@ function beside(tip, box, holder) {
 // The map of layers × steps, and what its colours, its hatching and its brightness mean.
 
 const [WIDE, HIGH] = [22, 14];
-const DOTTED = "the state of these cells is known, but not the number that brightness shows";
+const DOTTED = "the range of values of these cells is not known";
 
 /** @param {{health: Health}} props */
 export function HealthKey({ health }) {
   const table = states.tableOf(health);
   const { lo, hi, hasGaps } = table.shading;
+  const large = states.largeText(health);
   const name = themeName();
   const codes = Object.values(states.CODE).filter(
     (code) => table.present.has(code) || code === states.CODE.FINE,
@@ -164,31 +165,33 @@ export function HealthKey({ health }) {
             <li key=${code} title=${health.states[code].what}>
               <${Painted} paint=${(/** @type {HTMLCanvasElement} */ of) => sample(of, code, name)}
                 of=${when} />
-              ${inWordsOf(health.states[code].word)}
+              ${code === states.CODE.LARGE ? large : inWordsOf(health.states[code].word)}
             </li>
           `,
         )}
+        ${!table.present.has(states.CODE.LARGE) && large && html`<li>${large}</li>`}
         ${
           hasGaps &&
           html`<li key="" title=${DOTTED}>
             <${Painted}
               paint=${unknown}
               of=${when} />
-            brightness not recorded
+            shade not recorded
           </li>`
         }
       </ul>
-      <div class="brightness">
-        <span class="label">
-          ${`range of values (maximum − minimum)${isKnown ? ", logarithmic:" : ": not recorded"}`}
-        </span>
-        <span class="health-scale" hidden=${!isKnown}>
+      ${
+        isKnown &&
+        html`<div class="brightness">
+        <span class="label">shade: maximum − minimum, logarithmic</span>
+        <span class="health-scale">
           <span>≤ ${short(lo, 2)}</span>
           <${Painted} class="health-ramp" role="img"
             aria-label=${`from ${short(lo, 2)} to ${short(hi, 2)}`} paint=${ramp} of=${when} />
           <span>≥ ${short(hi, 2)}</span>
         </span>
-      </div>
+      </div>`
+      }
     </div>
   `;
 }

@@ -2,6 +2,7 @@
 /** Above the channels: the layer's title, the network's input, and what the colours mean. */
 
 import { roundingOf } from "../model/kernel_cells.js";
+import { SIGNS, isOfDifferences } from "../model/run_states.js";
 import { isDifference, partName } from "../model/scene.js";
 import { LETTERS } from "../model/state.js";
 import { explanation } from "../model/terms.js";
@@ -281,7 +282,7 @@ function shareText({ maps, order, columns }, having) {
  * @param {{model: Model, hovered: number|null}} props `hovered` is the channel under the pointer
  */
 export function Legend({ model, hovered }) {
-  const { scene, stepWords } = model;
+  const { scene, state, stepWords } = model;
   const maps = scene?.kind === "maps" ? scene : null;
   const counts = maps ? marksIn(maps) : null;
   const found = counts ?? marksOfKernels(scene);
@@ -289,12 +290,14 @@ export function Legend({ model, hovered }) {
   const follower = maps?.question.role === "feature_maps" && maps.maps.header.activation;
   const dead = follower ? `${deadWord()}: 0 after its ${follower.type}` : deadWord();
   const isOff = (/** @type {string} */ name) => name === "dead" && deadWord() !== name;
+  const isOfSigns = state.colours === "signed" && isOfDifferences(state.run);
   const isOfBatch = maps && marks.length > 0 && kindOf(stepWords) !== "image";
   return html`
     <div class="legend">
       <div class="legend-bars">
         ${barsOf(model, hovered).map((facts, i) => html`<${Bar} key=${i} ...${facts} />`)}
       </div>
+      ${isOfSigns && html`<span class="label">${SIGNS}</span>`}
       <ul class="marks" aria-label="Marks in the pictures" hidden=${!marks.length}>
         ${marks.map(
           ({ name, term, kind, style }) => html`

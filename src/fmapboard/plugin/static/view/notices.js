@@ -81,11 +81,13 @@ export function Notice({ name, text }) {
 export function Notices({ app, model }) {
   const { isThere, arrived } = app.overview;
   const isLed = isThere && model.state.view === "maps";
+  const { message = "", note = "" } = (isLed && arrived) || {};
+  const isSaid = message === model.health?.first_nonfinite?.text;
   const visit = (/** @type {{step: number, layer: string}} */ to) => app.update(to, "visit");
   return html`
     <${Notice} name="gone" text=${model.layers.length ? model.gone : ""} />
     <${FirstFault} ...${{ model, visit }} />
-    <${Notice} name="arrival" text=${(isLed && arrived?.note) || ""} />
+    <${Notice} name="arrival" text=${[!isSaid && message, note].filter(Boolean).join(" · ")} />
     <p class="sampling" hidden=${model.keepsEnough || !model.layers.length}>
       <span>${KEEP_MORE}</span><code>--samples_per_plugin images=50,feature_maps=50</code>
     </p>

@@ -2,8 +2,8 @@
 /** The overview page: how the runs are, and below it the contact sheet or the map of states. */
 
 import { scope, unreadText } from "../model/front.js";
-import { CODE, tableOf } from "../model/health_states.js";
-import { NOTHING_FOUND, RUN_STATES, SHARED, apart, rowsOf, summary } from "../model/run_states.js";
+import { CODE, largeText, tableOf } from "../model/health_states.js";
+import { NOTHING_FOUND, RUN_STATES, SIGNS, apart, counts, rowsOf } from "../model/run_states.js";
 import { MAIN } from "../model/scene.js";
 import { explanation } from "../model/terms.js";
 import {
@@ -132,6 +132,7 @@ function Frames({ front: { difference, findings }, health }) {
   const begins = findings.some(({ since }) => since);
   const present = Object.values(CODE).filter((code) => tableOf(health).present.has(code));
   const kinds = new Map(present.reverse().map((code) => [frameOfCode(code), code]));
+  const large = largeText(health);
   return html`
     <ul class="states">
       ${[...kinds].map(([kind, code]) => {
@@ -142,19 +143,21 @@ function Frames({ front: { difference, findings }, health }) {
         return html`
           <li key=${kind} title=${what}>
             <${Painted} paint=${paint} of=${[window.devicePixelRatio]} />
-            ${inWordsOf(word) + (kind === "dead" ? " after the activation" : "")}
+            ${kind === "large" ? large : inWordsOf(word)}
+            ${kind === "dead" && " after the activation"}
           </li>
         `;
       })}
+      ${large && !kinds.has("large") && html`<li>${large}</li>`}
       ${
         difference &&
-        html`<li key="signs">red: larger in b, blue: larger in a</li>
+        html`<li key="signs">${SIGNS}</li>
           <li key="identical">empty: identical</li>`
       }
       ${
         begins &&
         html`<li key="begins"><b
-        class="onset">bold</b>${"\u00a0"}step: a finding begins</li>`
+        class="onset">bold</b>${"\u00a0"}step: start of a finding</li>`
       }
     </ul>
   `;
@@ -202,14 +205,16 @@ function Name({ run, end = "" }) {
  */
 export function Verdicts({ app, model, front }) {
   const { runs, stepWords } = model;
-  const shown = front.verdicts.find(({ run }) => run === front.run);
+  const verdicts = apart(
+    front.verdicts,
+    runs.map(({ run }) => run),
+  );
+  const shown = verdicts.find(({ run }) => run === front.run);
   const isDifference = !shown || shown.state === "difference";
   const difference = isDifference ? front.difference : null;
-  const names = runs.map(({ run }) => run);
-  const others = apart(front.verdicts, names).filter(
-    ({ run, state }) => run !== front.run && !(front.difference && isQuiet(state)),
-  );
+  const others = verdicts.filter(({ run }) => run !== front.run);
   const first = difference?.layer;
+  const [cause] = front.findings; // the verdict names it
   const text = difference?.text ?? shown?.text ?? "Looking through the run…";
   const word = shown && difference === null ? wordOfRun(shown.state, model) : "";
   const progress = shown?.progress ?? "";
@@ -227,12 +232,10 @@ export function Verdicts({ app, model, front }) {
           ${word && html`<b>${word}</b> `}<span class="sentence">${sentence(text)}</span>
         </span>
         ${
-          shown &&
-          shown.shown_at !== null &&
-          shown.since !== null &&
+          cause?.shown_at &&
           html`<button type="button" class="go"
-            onClick=${() => void app.overview.go({ ...shown, step: shown.since ?? 0 })}>
-            Open ${wordOf(stepWords, shown.since)} →
+            onClick=${() => void app.overview.go({ ...cause, run: front.run, step: cause.since })}>
+            Open ${wordOf(stepWords, cause.since)} →
           </button>`
         }
         ${
@@ -292,11 +295,6 @@ function Differences({ rows, compared }) {
   `;
 }
 
-/** True if a run of this state needs no attention beside a difference. @param {RunState} state */
-function isQuiet(state) {
-  return state !== "does not learn" && NOTHING_FOUND.has(state);
-}
-
 /**
  * The word before the verdict; "" where there is no training that could learn.
  * @param {RunState} state @param {Model} model
@@ -343,7 +341,12 @@ function Others({ app, others }) {
     ${
       !isAlone &&
       html`<p class="run-summary label">
-        <${Mark} state=${rows[0][0].state} /><span>${summary(others)}</span>
+        <span>
+          ${others.length} further runs:${" "}
+          ${counts(others).map(
+            ({ state, text }, i) => html`${i > 0 && ", "}<span data-state=${state}>${text}</span>`,
+          )}
+        </span>
         <button type="button" aria-expanded=${String(isWhole)} hidden=${!isFolded}
           onClick=${() => app.overview.showRuns(!isWhole)}>
           ${isWhole ? "Show fewer" : "Show all"}
@@ -355,7 +358,7 @@ function Others({ app, others }) {
         const [{ run, state, text }] = row;
         if (row.length > 1) {
           return html`<li class="together" key=${state}>
-              <${Mark} state=${state} /><span>${SHARED.get(state)}</span>
+              <${Mark} state=${state} /><span class="shared">${RUN_STATES[state].many}:</span>
               ${few(row).map((each) =>
                 press(each.run, html`<${Name} run=${each.run} />`, each.text.replaceAll("\`", "")),
               )}

@@ -193,7 +193,7 @@ export function ContactSheet({ app, front, palette, scale, children }) {
   const isSame = input?.same !== false;
   return html`
     <div class="sheet-about">
-      ${sheet && html`<span>${columnsText(sheet)}</span>`}
+      ${sheet && html`<span>${sizeText(sheet)}</span>`}
       ${children}<${NonfinitePixels} pages=${pages} /><span class="space" />
       <${Segments} label="Scale" options=${SCALES} value=${scale} choose=${app.set("sheet_scale")}
         />
@@ -204,21 +204,11 @@ export function ContactSheet({ app, front, palette, scale, children }) {
       ...${{ app, holder, grid, under, boxOf, lines, channelOf }}>
       <div class="sheet-head" ref=${head}>
         <div class="sheet-corner">
-          ${
-            sheet &&
-            input &&
-            isSame &&
-            html`<${Corner} ...${{ input, left, ratio, health: sheet.health }} />`
-          }
+          ${sheet && input && isSame && html`<${Corner} ...${{ input, left, ratio, sheet }} />`}
         </div>
         <div class="sheet-steps">${sheet && stepNames(sheet, pitch)}</div>
       </div>
-      ${
-        sheet &&
-        input &&
-        !isSame &&
-        html`<${InputRow} ...${{ input, pitch, ratio, health: sheet.health }} />`
-      }
+      ${sheet && input && !isSame && html`<${InputRow} ...${{ input, pitch, ratio, sheet }} />`}
       <div ref=${body}>
         ${
           sheet &&
@@ -256,10 +246,27 @@ const NO_INPUT = Object.freeze({
 /** @type {SheetLayout} */
 const NO_LAYOUT = { side: 0, high: 0, line: 0, names: 0, steps: [], rows: 1 };
 
-/** How many of the steps have a column. @param {Sheet} sheet */
-function columnsText({ health: { steps: kept, step_words: named }, layout: { steps } }) {
+/**
+ * How many of the layers have pictures, and of the steps a column.
+ * @param {Pick<Sheet, "health"|"layout">} sheet
+ */
+export function sizeText({
+  health: { layers, steps: kept, step_words: named },
+  layout: { steps },
+}) {
+  const { length: drawn } = layers.filter(isShown);
+  const rows = drawn < layers.length ? `${drawn} of ${layers.length} layers have pictures · ` : "";
   const all = words.counted(kept.length, words.kindOf(named));
-  return steps.length < kept.length ? `${steps.length} of ${all}` : all;
+  return rows + (steps.length < kept.length ? `${steps.length} of ${all}` : all);
+}
+
+/**
+ * Whose input is shown: that of the first model, if there are several.
+ * @param {Pick<Sheet, "layers">} sheet
+ */
+export function inputName({ layers }) {
+  const [{ name }] = layers;
+  return layers.every((each) => each.name === name) ? "input" : `input of ${name}`;
 }
 
 /**
@@ -278,9 +285,9 @@ function About({ text, health }) {
 
 /**
  * The input that all steps have.
- * @param {{input: SheetInput, left: number, ratio: number, health: Health}} props
+ * @param {{input: SheetInput, left: number, ratio: number, sheet: Sheet}} props
  */
-function Corner({ input, left, ratio, health }) {
+function Corner({ input, left, ratio, sheet }) {
   const paint = (/** @type {HTMLCanvasElement} */ canvas) => {
     const size = { width: input.width / ratio, height: input.height / ratio };
     const look = theme();
@@ -288,11 +295,12 @@ function Corner({ input, left, ratio, health }) {
     const context = prepare(canvas, size.width, size.height);
     paintTiles(context, { ...size, top: 0, ratio }, look, [tile]);
   };
-  const always = left < NARROW ? "same input" : "input, the same at every step";
+  const name = inputName(sheet);
+  const always = left < NARROW ? `same ${name}` : `${name}, the same at every step`;
   return html`
     <${Painted} aria-hidden="true" paint=${paint} of=${[input, ratio, themeName()]} />
     <span class="sheet-input-text">
-      <${About} text=${input.same === null ? "input" : always} health=${health} />
+      <${About} text=${input.same === null ? name : always} health=${sheet.health} />
     </span>
   `;
 }
@@ -301,9 +309,10 @@ const DIFFERENT = "a different image at each step, which the maps follow";
 
 /**
  * The input of each step.
- * @param {{input: SheetInput, pitch: number, ratio: number, health: Health}} props
+ * @param {{input: SheetInput, pitch: number, ratio: number, sheet: Sheet}} props
  */
-function InputRow({ input, pitch, ratio, health }) {
+function InputRow({ input, pitch, ratio, sheet }) {
+  const { health } = sheet;
   const paint = (/** @type {HTMLCanvasElement} */ canvas) => {
     const [look, whole] = [theme(), { width: input.kept.length * pitch, height: pitch }];
     const size = { width: input.width / ratio, height: input.height / ratio };
@@ -320,7 +329,7 @@ function InputRow({ input, pitch, ratio, health }) {
   return html`
     <div class="sheet-page">
       <div class="sheet-names">
-        <b>input</b>
+        <b>${inputName(sheet)}</b>
         <span class="sheet-note">
           <${About} text=${isOfImages ? "" : DIFFERENT} health=${health} />
         </span>
