@@ -18,6 +18,7 @@ import {
   HATCHES,
   faultsOf,
   faultsOfLayer,
+  largeText,
   tableOf,
 } from "../../src/fmapboard/plugin/static/model/health_states.js";
 import { corner, hit } from "../../src/fmapboard/plugin/static/picture/layouts.js";
@@ -266,6 +267,21 @@ test("a layer without pictures leads to the nearest drawn one, and says so", () 
   const finding = { ...CONV, run: "a", step: 10, message: "`conv` is dead" };
   assert.equal(targetOf(layers, finding, "")?.message, "conv is dead");
   assert.equal(targetOf(layers, { ...RELU, shown_at: null, run: "a", step: 10 }, ""), null);
+});
+
+test("a legend says what large is, if a layer is so", () => {
+  const states = [...STATES];
+  states[CODE.LARGE] = { word: "large", what: "|x| ≥ 10,000" };
+  const text = (/** @type {number} */ code) =>
+    largeText(
+      /** @type {any} */ ({
+        ...{ states, layers: [CONV], steps: [0], scale: {} },
+        cells: { codes: Uint8Array.of(code), levels: Uint8Array.of(0) },
+      }),
+    );
+  assert.equal(text(CODE.LARGE), "large: |x| ≥ 10,000");
+  assert.equal(text(CODE.LARGE_AND_DEAD), "large: |x| ≥ 10,000");
+  assert.equal(text(CODE.MOSTLY_DEAD), "");
 });
 
 test(
