@@ -73,7 +73,7 @@ def number(text: str) -> float:
 
 def ranges_in(texts: list[str]) -> list[str]:
     """The captions that are ranges."""
-    return [text for text in texts if re.fullmatch("[−0-9.e]+…[−0-9.e]+", text)]
+    return [text for text in texts if re.fullmatch("[−0-9.e]+ … [−0-9.e]+", text)]
 
 
 def test_captions_and_colour_bars_of_a_difference_are_its_own(
@@ -85,7 +85,7 @@ def test_captions_and_colour_bars_of_a_difference_are_its_own(
     texts = written(person, lambda: person.press("c"))
     captions = ranges_in(texts)
     assert len(captions) == 6
-    ends = [number(end) for end in captions[2].split("…")]
+    ends = [number(end) for end in captions[2].split(" … ")]
     assert ends == pytest.approx([least, most], rel=0.1)
     ends = person.see("figure:visible .bar:visible .ramp-scale span").all_text_contents()
     assert -number(ends[0]) == number(ends[-1]) == pytest.approx(max(-least, most), rel=0.1)

@@ -199,7 +199,7 @@ def test_strips_have_a_header_and_tell_20_from_250(
 ) -> None:
     person = visit(serve_shared(faulty_runs), run="faulty", step=0, view="maps")
     person.see(".strip.known").first.wait_for()
-    assert person.see(".strip-head").text_content() == "largestchange"
+    assert person.see(".strip-head").text_content() == "max |x|change"
     many = person.see(".layer:has(.name:text-is('many'))")
     before = many.locator(".peak").text_content()
     assert person.see(".moved").first.bounding_box()["width"] >= 30
@@ -257,8 +257,20 @@ def test_a_chart_says_log_of_an_axis_that_is_not_linear(
     titles = person.see(".charts h3 > span:first-child").all_text_contents()
     assert "Update ratio, log" in titles
     assert "Range of the layer" in titles
-    assert "Faulty channels, %" in titles
+    assert "Channels dead, constant or non-finite, %" in titles
     assert "axis" not in person.see("aside").inner_text()
+
+
+def test_a_chart_draws_and_names_only_states_that_a_channel_has_been_in(
+    address: str, visit: Callable[..., Person]
+) -> None:
+    person = visit(address, run="bad", layer="fmapboard/block.0", channel=1)
+    person.settle()
+    states = person.see(".charts section:has(h3:has-text('Channels dead')) .entry")
+    assert [text.split(" ")[0].strip() for text in states.all_text_contents()] == ["non-finite"]
+    assert states.locator(".stroke").count() == 1  # as it is drawn
+    norms = person.see(".charts section:has(h3:has-text('Gradient norm')) .entry")
+    assert norms.locator(".stroke").count() == norms.count() - 1  # non-finite is no line
 
 
 def test_non_finite_values_are_marked_in_charts(address: str, visit: Callable[..., Person]) -> None:

@@ -43,7 +43,8 @@ def test_a_run_of_images_gets_no_advice_for_training_and_no_channel_is_called_de
     maps.settle()
     assert maps.see(".numbers tr").last.text_content().endswith("off after its ReLU")
     assert maps.see(".layer .badge").first.text_content() == "50 % off"
-    assert maps.see(".tree-head").inner_text().split() == ["layer", "largest"]  # and no change
+    assert maps.see(".kept").text_content() == "all 4 images kept"
+    assert maps.see(".tree-head").inner_text().split() == ["layer", "max", "|x|"]  # and no change
     maps.press("m")
     maps.wait("document.documentElement.dataset.film === 'ready'")
     for person in (front, maps):

@@ -243,7 +243,7 @@ def test_what_is_no_channel_is_not_called_one(
     texts = """() => [document.body, ...document.querySelectorAll("main *, aside *")]
       .flatMap((each) => [each.innerText, each.title, each.getAttribute("aria-label")])
       .filter((text) => text && /channel/i.test(text))"""
-    assert f"Click a {word} or press ]" in person.see("aside").inner_text()
+    assert f"Click any {word} or press ]" in person.see("aside").inner_text()
     assert person.frame.evaluate(texts) == []
     person.press("]")
     person.wait("document.querySelector('.channel.open') !== null")

@@ -92,13 +92,13 @@ def test_the_slider_shows_another_slice(
     person = visit(serve(runs), run="all", layer="fmapboard/0", sample=1, channel=0)
     person.drawn(2)
     assert person.see(".depth .label").text_content() == "depth slice 2 of 0…4"
-    assert person.see(".status").text_content() == "channel 0 · 25…27"
+    assert person.see(".status").text_content() == "channel 0 · 25 … 27"
     person.see(".depth input").fill("4")
-    person.wait("document.querySelector('.status').textContent === 'channel 0 · 45…47'")
+    person.wait("document.querySelector('.status').textContent === 'channel 0 · 45 … 47'")
     assert person.see(".depth .label").text_content() == "depth slice 4 of 0…4"
     assert person.see(".thumbnail").count() == 0  # the input is that of the middle slice
     person.see(".depth input").fill("2")
-    person.wait("document.querySelector('.status').textContent === 'channel 0 · 25…27'")
+    person.wait("document.querySelector('.status').textContent === 'channel 0 · 25 … 27'")
     assert person.see(".thumbnail").count() == 1
     one = visit(serve(runs), run="one", layer="fmapboard/0")
     one.drawn(2)

@@ -37,10 +37,10 @@ test("no two labels touch, and none leaves the bar", () => {
   }
 });
 
-test("a narrow bar has fewer digits, then one label with both ends", () => {
+test("a narrow bar has two digits, then one label with both ends", () => {
   assert.deepEqual(texts(-0.12345, 0.6789, 100), ["−0.123", "0.679"]);
   assert.deepEqual(texts(-0.12345, 0.6789, 80), ["−0.12", "0.68"]);
-  assert.deepEqual(texts(-0.12345, 0.6789, 40), ["−0.1…0.7"]);
+  assert.deepEqual(texts(-0.12345, 0.6789, 60), ["−0.12 … 0.68"]);
 });
 
 test("a bar of one value or of none says so", () => {

@@ -100,6 +100,20 @@ test("a kernel over RGB keeps its colours", () => {
   assert.deepEqual(block(of, 1).pixels, [packed([41, 41, 201])]);
 });
 
+test("depth slices are a pixel apart, and kernels of several slices two", () => {
+  const line = Array(4).fill(EDGE);
+  const kernel = [
+    [EDGE, LOW, HIGH, EDGE],
+    [EDGE, HIGH, LOW, EDGE],
+  ];
+  const facts = { tile: [2, 2], inputs: [2, 2] };
+  const of = kernels([1, 2, 2, 2, 1], [line, ...kernel, line, ...kernel, line], facts);
+  const { width, height, pixels } = block(of, 0);
+  const [low, high] = [colours("signed")[0], colours("signed")[255]];
+  assert.deepEqual([width, height], [8, 2]);
+  assert.deepEqual(pixels.slice(0, 8), [low, 0, high, 0, 0, low, 0, high]);
+});
+
 const NAN = MARK_COLOURS[MARK.NAN];
 
 test("kernels that are NaN throughout are one mark, and others are drawn", () => {

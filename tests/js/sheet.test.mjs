@@ -6,6 +6,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { endsText } from "../../src/fmapboard/plugin/static/model/words.js";
 import { pageOf } from "../../src/fmapboard/plugin/static/server/health.js";
 import { CODE } from "../../src/fmapboard/plugin/static/model/health_states.js";
 import { frameOfCode, inputName, sizeText } from "../../src/fmapboard/plugin/static/view/sheet.js";
@@ -24,7 +25,6 @@ import {
   markOf,
   onlyValue,
   pixelMarksOf,
-  rangeText,
   rowRanges,
 } from "../../src/fmapboard/plugin/static/picture/sheet_tiles.js";
 
@@ -136,8 +136,8 @@ test("the input is named by its model where there are several", () => {
 
 test("a range is as exact as it takes to tell its ends apart", () => {
   assert.deepEqual(
-    [rangeText(-0.123, 1.456), rangeText(-100.12, -100)],
-    ["−0.12 … 1.5", "−100.1 … −100"],
+    [endsText(-0.123, 1.456), endsText(-100.12, -100), endsText(2, 2), endsText(-1.59, -0.189, 3)],
+    ["−0.12 … 1.5", "−100.1 … −100", "2", "−1.59 … −0.189"],
   );
 });
 

@@ -53,5 +53,6 @@ test("the text counts kept and logged steps", () => {
   assert.equal(keptText(50, 240), "50 of 240 logged steps kept");
   assert.equal(keptText(1, 1), "all 1 logged step kept");
   assert.equal(keptText(3, 2), "all 3 logged steps kept");
+  assert.equal(keptText(8, 8, "image"), "all 8 images kept");
   assert.equal(keptText(0, 0), "no step logged yet");
 });

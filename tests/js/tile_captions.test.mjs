@@ -8,24 +8,56 @@ import { CODE } from "../../src/fmapboard/plugin/static/model/health_states.js";
 import { loudest } from "../../src/fmapboard/plugin/static/model/scene.js";
 import { marksIn } from "../../src/fmapboard/plugin/static/picture/captions.js";
 import { writtenFault } from "../../src/fmapboard/plugin/static/picture/grid_tiles.js";
-import { caption } from "../../src/fmapboard/plugin/static/picture/painter.js";
+import {
+  badge,
+  caption,
+  captionSize,
+  longest,
+} from "../../src/fmapboard/plugin/static/picture/painter.js";
 
 const context = /** @type {any} */ ({
   measureText: (/** @type {string} */ text) => ({ width: 7 * text.length }),
 });
 const look = /** @type {any} */ ({ text: "black", muted: "grey" });
 
-/** @param {number} width @param {string} range */
-function textsIn(width, range) {
-  const names = [{ text: "12", colour: "black", isNeeded: true }];
-  const { texts } = caption(context, { left: 0, top: 0, width }, names, null, range, look);
-  return texts.map((of) => ("isSmall" in of && of.isSmall ? `small ${of.text}` : of.text));
-}
+test("ranges are below all tiles, in one size and with all digits, or below none", () => {
+  const sizeIn = (/** @type {number} */ place) =>
+    captionSize(context, ["0 … 1", "−0.43 … 1.2"], place); // 77 px, and 65 px if they are small
+  assert.deepEqual(sizeIn(77), { isShown: true, isSmall: false });
+  assert.deepEqual(sizeIn(55), { isShown: true, isSmall: true }); // and squeezed
+  assert.equal(sizeIn(54).isShown, false);
+});
 
-test("a range that does not fit is small, before it is left out, and has all its digits", () => {
-  assert.deepEqual(textsIn(90, "−0.43…1.2"), ["12", "−0.43…1.2"]);
-  assert.deepEqual(textsIn(75, "−0.43…1.2"), ["12", "small −0.43…1.2"]); // and squeezed
-  assert.deepEqual(textsIn(70, "−0.43…1.2"), ["12"]);
+test("the longest texts have the widest one among them", () => {
+  assert.deepEqual(longest(["0 … 1", "−0.1 … 11", "−0.11 … 1.1"]), ["−0.11 … 1.1"]);
+  assert.deepEqual(longest(["−1 … 2", "1.1 … 2"]), ["−1 … 2", "1.1 … 2"]);
+});
+
+test("a range is at the right of what is left of its number, in the size of all", () => {
+  const names = [{ text: "12", colour: "black", isNeeded: true }];
+  const { texts } = caption(
+    context,
+    { left: 0, top: 0, width: 90 },
+    names,
+    null,
+    "1 … 2",
+    look,
+    true,
+  );
+  assert.deepEqual(texts[1], {
+    ...{ text: "1 … 2", x: 90, y: 0, align: "right", width: 71, colour: "grey", isSmall: true },
+  });
+});
+
+test("a state that is two is written in full, in brief, or as the more severe one", () => {
+  const fault = /** @type {any} */ ({
+    word: "large, dead after ReLU",
+    brief: "dead",
+    isBoth: true,
+  });
+  const wordIn = (/** @type {number} */ width) =>
+    badge(context, fault, { left: 0, top: 0, width }, look, [], true).texts[0].text;
+  assert.deepEqual([200, 90, 60].map(wordIn), ["large, dead after ReLU", "large, dead", "dead"]);
 });
 
 test("a channel with large values that is dead behind its activation is both", () => {

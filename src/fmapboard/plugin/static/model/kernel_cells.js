@@ -153,11 +153,12 @@ export function kernelMeaning(scene) {
     `Kernels ${when}: ` +
     `${count(of.outputs, of.allOutputs, "output channel")}${of.transposed ? grouped : ""}, ` +
     `${count(of.inputs, of.allInputs, "input")}${of.transposed ? "" : grouped}.`;
+  const slices = of.depth > 1 ? " Depth slices stand side by side." : "";
   if (arranged.isColour) {
     const [none, full] = [ranges.lo[0], ranges.hi[0]].map((end) => short(end));
     return (
       `${drawn} Red, green and blue are the weights of the three inputs: half bright (grey) is ` +
-      `0, full ${full}, none ${none}.${noise}`
+      `0, full ${full}, none ${none}.${slices}${noise}`
     );
   }
   const within = of.groups > 1 ? " of the group" : "";
@@ -166,7 +167,7 @@ export function kernelMeaning(scene) {
   const [row, column] = arranged.down === "inputs" ? [input, output] : [output, input];
   const sorted = ", the largest norms first";
   const placed = arranged.columns ? ` A row per ${row}, a column per ${column}${sorted}.` : "";
-  return `${drawn}${placed}${of.depth > 1 ? " Depth slices stand side by side." : ""}${noise}`;
+  return `${drawn}${placed}${slices}${noise}`;
 }
 
 /**

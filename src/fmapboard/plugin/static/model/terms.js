@@ -10,7 +10,8 @@ export const GLOSSARY = Object.freeze({
   gradients: "The gradient of the loss with respect to the layer's output.",
   kernels: "The layer's convolution weights.",
   attribution:
-    "Where, in the input image, a larger activation lowers the loss of this training step.",
+    "Where, in the input image, the layer's activation raises the score, or lowers the loss, " +
+    "that the heading names.",
   patches:
     "The parts of a folder of images that excite the channel most: the receptive fields of its " +
     "largest values.",
@@ -19,19 +20,19 @@ export const GLOSSARY = Object.freeze({
     "all steps have.",
   eval_mode:
     "Fixed images have a pass of their own, without Dropout, in which BatchNorm uses its running " +
-    "averages. Early in training these are near 0 and 1, and the maps may be much larger or " +
-    "smaller than those of the batch.",
+    "averages. Early in training these are near 0 and 1, and the maps may differ much from those " +
+    "of the batch.",
   stretched:
-    "The network received normalized images, and how is not known: their least value is black, " +
-    "their largest one white, and colours are not those of the photographs.",
+    "How the images were normalized is not known: the least value is black, the largest white, " +
+    "and colours are not those of the photographs.",
   scale:
     "The values that get the first and the last colour: those of each channel, or of the whole " +
     "layer.",
   locked: "One scale for all steps: the same colour is the same value at every step.",
   colours: "The palette of the maps. Signed is centred on 0: blue below it, red above.",
   sort:
-    "The order of the channels. Channels in order of strength or similarity keep their " +
-    "places while the step changes.",
+    "The order of the channels; by strength or similarity, it stays the same while the step " +
+    "changes.",
   tile: "The width of a channel's picture in CSS pixels. Auto fits the window.",
   compare:
     "Shows another step, run or sample, or the inputs or gradients, next to the first, or the " +
@@ -76,14 +77,11 @@ export const GLOSSARY = Object.freeze({
 });
 
 /**
- * Names of the terms, where they are other than their keys.
+ * Names of the terms, where they are other words than their keys.
  * @type {Readonly<Record<string, string>>}
  */
 const NAMES = Object.freeze({
-  eval_mode: "eval mode",
   stretched: "stretched colours",
-  does_not_learn: "does not learn",
-  not_known: "not known",
   no_training: "of images",
   difference_run: "compared by diff",
   unchanged: "no change",
@@ -94,7 +92,7 @@ const NAMES = Object.freeze({
 });
 
 /** @param {string} term */
-export const termName = (term) => NAMES[term] ?? term;
+export const termName = (term) => NAMES[term] ?? term.replaceAll("_", " ");
 
 /** Id of the element of the help that explains a term. @param {string} term */
 export const termId = (term) => `term-${term}`;

@@ -25,6 +25,16 @@ export function short(value, digits = 3) {
   return (value < 0 ? MINUS : "") + text;
 }
 
+/**
+ * A range, as exact as needed to tell its ends apart; one value if they are equal.
+ * @param {number} lo @param {number} hi @param {number} digits significant ones, at least
+ */
+export function endsText(lo, hi, digits = 2) {
+  if (lo === hi) return short(lo);
+  while (digits < 6 && short(lo, digits) === short(hi, digits)) digits += 1;
+  return `${short(lo, digits)} … ${short(hi, digits)}`;
+}
+
 /** The shape of a layer's kernels or, of a part of a block, its own; "" without one.
  * @param {{kernel_shape?: number[]|null, shape?: string}} layer */
 export function shapeText({ kernel_shape: kernel, shape }) {

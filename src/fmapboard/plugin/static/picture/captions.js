@@ -3,10 +3,9 @@
 
 import { measured, planesIn, position } from "../model/kernel_cells.js";
 import { flags, loudest } from "../model/scene.js";
-import { valueRange } from "../server/decode.js";
-import { inWordsOf, short, ticks } from "../model/words.js";
+import { endsText, inWordsOf, short, ticks } from "../model/words.js";
 import { once } from "../server/cache.js";
-import { valueAt } from "../server/decode.js";
+import { valueAt, valueRange } from "../server/decode.js";
 import { LEGEND } from "../server/palettes.js";
 
 /** @import {AnyScene, Flags, MapsScene, Part} from "../model/model.js" */
@@ -88,6 +87,7 @@ export function differenceRange({ columns, differenceRanges: { lo, hi } }, chann
 /**
  * Range of a tile.
  * @param {AnyScene} scene @param {Part} part @param {number} channel
+ * @param {number} digits significant ones, at least
  */
 export function rangeText(scene, part, channel, digits = 2) {
   const { side, difference, maps, question } = scene.columns[part.column];
@@ -97,18 +97,18 @@ export function rangeText(scene, part, channel, digits = 2) {
     const least = Math.min(...planes.map((each) => difference.least[each]));
     const most = Math.max(...planes.map((each) => difference.most[each]));
     if (Number.isNaN(most)) return "no finite value";
-    return `${short(least, digits)}…${short(most, digits)}`;
+    return endsText(least, most, digits);
   }
   if (scene.kind === "kernels") {
     const { lo, hi } = measured(side ?? scene.a, planes);
-    return `${short(lo, digits)}…${short(hi, digits)}`;
+    return endsText(lo, hi, digits);
   }
   if (maps && question && !anyFinite(maps, question.role, channel)) return "no finite value";
   const ends = ["minimum", "maximum"].map((name) => maps?.arrays[`${question?.role}.${name}`]);
   if (ends.every((of) => of?.values[channel] === 0)) return "0"; // it has no scale
   if (!side) return "";
   const [lo, hi] = valueRange(side, channel);
-  return `${short(lo, digits)}…${short(hi, digits)}`;
+  return endsText(lo, hi, digits);
 }
 
 /**
@@ -188,10 +188,9 @@ export function barLabels(lo, hi, width, widthOf) {
   if (Number.isNaN(lo)) return [{ text: "no finite value", left: 0, end: true }];
   const fits = (/** @type {number} */ digits) =>
     widthOf(short(lo, digits)) + GAP + widthOf(short(hi, digits)) <= width;
-  const digits = [3, 2, 1].find(fits);
+  const digits = [3, 2].find(fits);
   if (!(hi > lo) || digits === undefined) {
-    const text = hi > lo ? `${short(lo, 1)}…${short(hi, 1)}` : short(lo);
-    return [{ text, left: 0, end: true }];
+    return [{ text: endsText(lo, hi), left: 0, end: true }];
   }
   const [first, last] = [short(lo, digits), short(hi, digits)];
   const labels = [{ text: first, left: 0, end: true }];

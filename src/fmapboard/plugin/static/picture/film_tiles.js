@@ -4,6 +4,7 @@
 import { faultAt, isBeyond, kernelStep, scaleWords } from "../model/film_scale.js";
 import { mapsOf } from "../model/scene.js";
 import { inWordsOf, labelOf, short, tileText } from "../model/words.js";
+import { once } from "../server/cache.js";
 import { pictureOf } from "../server/decode.js";
 import { kernelsOf } from "../server/kernels.js";
 import { MARK, badMark, css, ramp } from "../server/palettes.js";
@@ -14,9 +15,11 @@ import {
   BELOW,
   LINE,
   badge,
+  captionSize,
   cellLines,
   drawTile,
   label,
+  longest,
   markTile,
   paint,
   regionsOf,
@@ -63,6 +66,26 @@ export function whyNoFrame({ columns, layer }, i, channel) {
 }
 
 /**
+ * What is below a frame without a fault.
+ * @param {Strip} film @param {number} i @param {number} channel
+ */
+function captionOf(film, i, channel) {
+  const isFar = isBeyond(film, i, channel);
+  return { text: isFar ? "▲ beyond" : rangeText(film, mapsOf(i), channel), isFar };
+}
+
+/** The longest captions of a strip. */
+const longestOf = once((/** @type {Strip} */ film) =>
+  longest(
+    film.columns.flatMap(({ side }, i) =>
+      film.order
+        .filter((channel) => side && !faultOfFrame(film, i, channel))
+        .map((channel) => captionOf(film, i, channel).text),
+    ),
+  ),
+);
+
+/**
  * @param {CanvasRenderingContext2D} context of a canvas of the size of `where`
  * @param {Strip} film @param {FilmLayout} of
  * @param {Where} where `hovered` is the index of a step @param {Look} look
@@ -103,13 +126,14 @@ export function paintFilm(context, film, of, where, look) {
     const from = kernelStep(history, step, kept);
     const isKnown = from !== null && from === kernelStep(history, step, history?.steps ?? []);
     const isSame = film.unit === "image" || history?.unchanged?.includes(step);
-    if (from !== step) {
+    const block = kernelAt(film, kept.indexOf(from ?? step), film.order[row]);
+    const isMarked = isSame && typeof block !== "string" && block.mark;
+    if (from !== step && !isMarked) {
       const at = { x: room.left + room.width / 2, y: room.top + (room.height - LINE) / 2 };
       const text = isKnown && isSame ? "≈ same" : "not kept";
       const align = /** @type {const} */ ("center");
       return { box: room, texts: [{ text, ...at, align, colour: look.muted, width: wide }] };
     }
-    const block = kernelAt(film, i, film.order[row]);
     if (typeof block === "string") {
       return block
         ? { box: room, texts: wrapped(context, block, room, look.muted) }
@@ -175,27 +199,15 @@ export function paintFilm(context, film, of, where, look) {
     const tile = { box, point: film.point, map: side.planes, ...(one ?? drawn) };
     tile.lines = [...(tile.lines ?? []), ...lines];
     if (fault) return { ...tile, ...badge(context, fault, under, look, [], true) };
-    const isFar = isBeyond(film, i, channel);
-    const text = [...(isFar ? ["▲ beyond scale", "▲ beyond"] : []), ...rangesOf(i, channel)];
-    const colour = isFar ? look.text : look.muted;
-    const said = {
-      text: text.find(fits) ?? text[text.length - 1],
-      x: under.left,
-      y: under.top,
-      colour,
-    };
-    return { ...tile, texts: [{ ...said, width: wide, isSmall }] };
+    const { text, isFar } = captionOf(film, i, channel);
+    if (!isShown) return tile;
+    const place = { x: box.left + of.tileWidth / 2, y: under.top, width: captioned, isSmall };
+    const align = /** @type {const} */ ("center");
+    return { ...tile, texts: [{ text, align, ...place, colour: isFar ? look.text : look.muted }] };
   }
-
-  /** A frame's range, the longest form first. @param {number} i @param {number} channel */
-  function rangesOf(i, channel) {
-    return [2, 1].map((digits) => rangeText(film, mapsOf(i), channel, digits));
-  }
-  const fits = (/** @type {string} */ text) => context.measureText(text).width <= wide;
-  // All in one size: the smaller one if a range is too long with one digit.
-  const isSmall = steps.some((i) =>
-    film.order.some((of) => !faultOfFrame(film, i, of) && !rangesOf(i, of).some(fits)),
-  );
+  // Captions are between the frames' middles, and do not touch.
+  const captioned = Math.min(wide, of.tileWidth + GAP / 2);
+  const { isShown, isSmall } = captionSize(context, longestOf(film), captioned);
 
   const tiles = steps.flatMap((i) => [
     ...(of.inputHeight ? input(i) : []),
@@ -401,20 +413,24 @@ export function kernelBlock(of, channel, peak) {
     return `only the kernels of channels 0 to ${of.outputs - 1}${each} are stored`;
   }
   const isColour = of.rgb && !isApart;
-  const { height, width } = of;
+  const { depth, height, width } = of;
   const shown = isColour ? tiles.slice(0, 1) : tiles;
   const isLine = isCurve(of); // kernels of a sequence are below each other
   const perRow = isLine ? 1 : Math.ceil(Math.sqrt(shown.length));
   const rows = Math.ceil(shown.length / perRow);
-  const gap = height === 1 ? 0 : 1;
-  const [wide, high] = [perRow * (width + gap) - gap, rows * (height + gap) - gap];
+  // A line between depth slices, and two between kernels that have some.
+  const gap = height === 1 ? 0 : Math.min(depth, 2);
+  const spread = width + depth - 1;
+  const each = width / depth;
+  const [wide, high] = [perRow * (spread + gap) - gap, rows * (height + gap) - gap];
   const pixels = new Uint32Array(wide * high);
   shown.forEach((plane, i) => {
     const kernel = kernelPixels(of, plane, peak, isColour);
-    const start = Math.floor(i / perRow) * (height + gap) * wide + (i % perRow) * (width + gap);
-    for (let y = 0; y < height; y += 1) {
-      pixels.set(kernel.subarray(y * width, (y + 1) * width), start + y * wide);
-    }
+    const start = Math.floor(i / perRow) * (height + gap) * wide + (i % perRow) * (spread + gap);
+    kernel.forEach((colour, at) => {
+      const [y, x] = [Math.floor(at / width), at % width];
+      pixels[start + y * wide + x + Math.floor(x / each)] = colour;
+    });
   });
   const size = height * width;
   const marks = shown.map((plane) => wholeMark(of.planes.marks, plane * size, size));

@@ -7,6 +7,7 @@
 import { channelIn } from "../model/kernel_cells.js";
 import { LARGE_MARK, flags, loudest, partName } from "../model/scene.js";
 import { short, ticks } from "../model/words.js";
+import { once } from "../server/cache.js";
 import { channelsOf, placeOf } from "../server/kernels.js";
 import { outline, write } from "./canvas.js";
 import { commonFaults, faultOf, rangeText, tokensOf } from "./captions.js";
@@ -15,9 +16,10 @@ import { BETWEEN, CAPTION_LINE, GAP, NUMBERS, corner, visible, widthOf } from ".
 import {
   BELOW,
   LINE,
-  RANGE_FROM,
   caption,
+  captionSize,
   cellLines,
+  longest,
   markTile,
   paint,
   regionsOf,
@@ -25,7 +27,8 @@ import {
 import { pixelsOf } from "./pixels.js";
 
 /** @import {GridScene, KernelsScene, MapsScene, Part, Point, StateMark} from "../model/model.js" */
-/** @import {Fixed, Layout, Look, Tile, Where} from "./picture.js" */
+/** @import {Kernels} from "../server/server.js" */
+/** @import {Box, Fixed, Layout, Look, Tile, Where} from "./picture.js" */
 
 /**
  * False for a tile that its column has no picture for.
@@ -49,7 +52,10 @@ const TICK = 90;
 export function paintGrid(context, scene, of, where, look, point = null) {
   context.font = look.font;
   const cells = visible(of, where);
-  const tiles = cells.flatMap((cell) => tilesOf(context, scene, of, cell, where, look, point));
+  const size = rangeSize(context, scene, of);
+  const tiles = cells.flatMap((cell) =>
+    tilesOf(context, scene, of, cell, where, look, point, size),
+  );
   if (scene.kind === "kernels" && scene.arranged.columns) {
     const axes = axesOf(context, scene, of, where, look);
     const chosen = chosenOf(scene, of, cells, where, look);
@@ -76,11 +82,52 @@ function boxOf(of, where, cell, part = 0, to = part) {
 }
 
 /**
+ * Lines between the depth slices of a kernel.
+ * @param {Kernels} of @param {Box} box @param {Look} look
+ */
+function sliceLines({ depth }, box, look) {
+  const width = Math.ceil(box.width / 100);
+  return Array.from({ length: depth - 1 }, (_, i) => {
+    const left = Math.round(box.left + ((i + 1) * box.width) / depth - width / 2);
+    return { box: { ...box, left, width }, colour: look.background };
+  });
+}
+
+/** Width of a tile of which the caption is. @param {Layout} of */
+const captionWidth = (of) => (of.parts === 1 ? widthOf(of) : of.tileWidth);
+
+/** The longest ranges below the tiles of a scene. */
+const longestOf = once((/** @type {GridScene} */ scene) =>
+  longest(
+    scene.parts.flatMap((part) =>
+      scene.order
+        .filter((channel) => !writtenFault(scene, part, channel))
+        .map((channel) => rangeText(scene, part, channel)),
+    ),
+  ),
+);
+
+/**
+ * The size of the ranges below all tiles.
+ * @param {CanvasRenderingContext2D} context @param {GridScene} scene @param {Layout} of
+ */
+function rangeSize(context, scene, of) {
+  if (of.rows || (scene.kind === "kernels" && scene.arranged.columns)) return NO_RANGES;
+  const letter = of.parts > 1 ? partName(scene.parts[0]) : "";
+  const name = `${nameOf(scene, Math.max(...scene.order))} ${letter} `;
+  const used = context.measureText(name).width;
+  return captionSize(context, longestOf(scene), captionWidth(of) - used);
+}
+
+const NO_RANGES = { isShown: false, isSmall: false };
+
+/**
  * The tiles of a cell.
  * @param {CanvasRenderingContext2D} context @param {GridScene} scene @param {Layout} of
  * @param {number} cell @param {Where} where @param {Look} look @param {Point|null} point
+ * @param {ReturnType<typeof captionSize>} ranges
  */
-function tilesOf(context, scene, of, cell, where, look, point) {
+function tilesOf(context, scene, of, cell, where, look, point, ranges) {
   const channel = scene.order[cell];
   const isHovered = channel === where.hovered;
   const isSelected = channelIn(scene, channel) === where.selected;
@@ -94,6 +141,7 @@ function tilesOf(context, scene, of, cell, where, look, point) {
       ? {}
       : { ...size, ...pixelsOf(scene, part, channel, look.palette) };
     Object.assign(tile, mark ? markTile(box, mark, NaN, look) : picture);
+    if (scene.kind === "kernels" && !mark) tile.marks = sliceLines(scene.a, box, look);
     if (of.rows || isMatrix) return tile;
     const isSaid = Boolean(tile.texts?.length);
     const fault = isSaid ? null : writtenFault(scene, part, channel);
@@ -102,15 +150,16 @@ function tilesOf(context, scene, of, cell, where, look, point) {
     const name = p ? [] : [{ text: nameOf(scene, channel), colour, isNeeded: true }];
     const letter = scene.parts.length > 1 ? partName(part) : "";
     const names = [...name, { text: letter, colour: look.muted }];
-    const [away, width] = [p ? 4 : 0, scene.parts.length === 1 ? widthOf(of) : of.tileWidth];
+    const [away, width] = [p ? 4 : 0, captionWidth(of)];
     const below = { left: box.left + away, top: box.top + box.height + BELOW, width: width - away };
-    const isRanged = !isSaid && !fault && width >= RANGE_FROM;
+    const isRanged = ranges.isShown && !isSaid && !fault;
     const range = isRanged ? rangeText(scene, part, channel) : "";
-    const said = caption(context, below, names, fault, range, look);
+    const said = caption(context, below, names, fault, range, look, ranges.isSmall);
     const texts = [...(tile.texts ?? []), ...said.texts];
+    const marks = [...(tile.marks ?? []), ...said.marks];
     const image = (!part.isDifference && look.over?.images[part.column]) || null;
     const over = image ? { image, alpha: look.over?.alpha ?? 0, isSmooth: true } : {};
-    return { ...tile, ...over, ...said, texts, point, map: scene.a.planes };
+    return { ...tile, ...over, texts, marks, point, map: scene.a.planes };
   });
   if (of.rows) return tiles;
   const last = tiles[tiles.length - 1];

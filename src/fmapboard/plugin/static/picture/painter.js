@@ -15,9 +15,9 @@ import { paintTiles, pixelsOf, tileCanvas } from "./pixels.js";
 
 /** Space between a tile and its caption, for its border and that of a selected cell, CSS px. */
 export const BELOW = 6;
-/** Narrower tiles, in CSS px, have no range below them. */
-export const RANGE_FROM = 88;
-/** A text may be this much wider than its place, in which it is then small and squeezed. */
+/** Type sizes of texts, CSS px. */
+const [TEXT, SMALL] = [13, 11];
+/** A small text may be this much wider than its place, and is then squeezed. */
 const SQUEEZED = 1.2;
 /** Height of a line of text, CSS px. */
 export const LINE = 15;
@@ -92,9 +92,28 @@ export function label(
   look,
 ) {
   context.textBaseline = baseline;
-  const font = isSmall ? "11px" : isBold ? "600 13px" : "13px";
+  const font = isSmall ? `${SMALL}px` : isBold ? `600 ${TEXT}px` : `${TEXT}px`;
   context.font = look.font.replace("13px", font);
   write(context, text, x, y, colour, align, width);
+}
+
+/**
+ * The texts of most characters, of which one is the widest: to measure each takes too long.
+ * @param {string[]} texts
+ */
+export function longest(texts) {
+  const most = Math.max(...texts.map(({ length }) => length));
+  return texts.filter(({ length }) => length > most - 2);
+}
+
+/**
+ * Whether captions are shown below tiles, and in which size: all or none, in one size.
+ * @param {CanvasRenderingContext2D} context @param {string[]} texts the longest ones
+ * @param {number} place width of it, CSS px
+ */
+export function captionSize(context, texts, place) {
+  const width = Math.max(0, ...texts.map((text) => context.measureText(text).width));
+  return { isShown: (width * SMALL) / TEXT <= SQUEEZED * place, isSmall: width > place };
 }
 
 /**
@@ -103,9 +122,9 @@ export function label(
  * @param {{left: number, top: number, width: number}} place
  * @param {{text: string, colour: string, isNeeded?: boolean}[]} names
  * @param {StateMark|null} fault
- * @param {string} range @param {Look} look
+ * @param {string} range @param {Look} look @param {boolean} isSmall the range
  */
-export function caption(context, { left, top, width }, names, fault, range, look) {
+export function caption(context, { left, top, width }, names, fault, range, look, isSmall) {
   const widthIn = (/** @type {string} */ text) => context.measureText(text).width;
   /** @type {Text[]} */
   const texts = [];
@@ -118,10 +137,9 @@ export function caption(context, { left, top, width }, names, fault, range, look
   }
   if (fault)
     return badge(context, fault, { left: left + used, top, width: width - used }, look, texts);
-  const free = width - used;
-  const isSmall = widthIn(range) > free;
-  if (widthIn(range) <= SQUEEZED * free) {
-    const place = { x: left + width, y: top, align: /** @type {const} */ ("right"), width: free };
+  if (range) {
+    const align = /** @type {const} */ ("right");
+    const place = { x: left + width, y: top, align, width: width - used };
     texts.push({ ...place, text: range, colour: look.muted, isSmall });
   }
   return { texts, marks: [] };
@@ -135,7 +153,8 @@ export function caption(context, { left, top, width }, names, fault, range, look
  */
 export function badge(context, fault, { left, top, width }, look, texts = [], squeezes = false) {
   const fits = (/** @type {string} */ text) => context.measureText(text).width + 12 <= width;
-  const text = [fault.word, fault.brief].find(fits) ?? (squeezes ? fault.brief : "");
+  const both = fault.isBoth ? [`large, ${fault.brief}`] : [];
+  const text = [fault.word, ...both, fault.brief].find(fits) ?? (squeezes ? fault.brief : "");
   const most = squeezes ? width - 12 : undefined;
   const own = { text, x: left + 12, y: top, colour: look.text, width: most };
   const box = { left, top: top + 2, width: 8, height: 8 };

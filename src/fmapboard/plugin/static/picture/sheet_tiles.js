@@ -1,7 +1,7 @@
 // @ts-check
 /** What the cells of a contact sheet show: maps, what is in place of one, and frames of states. */
 
-import { short } from "../model/words.js";
+import { endsText } from "../model/words.js";
 import { once } from "../server/cache.js";
 import { MARK, MARK_TABLE, VALUES, badMark, packed, stored } from "../server/palettes.js";
 import { onPage } from "./canvas.js";
@@ -57,12 +57,6 @@ export function onlyValue(page, i) {
   const mark = markOf(page, i);
   const isValue = mark === 0 || mark >= MARK.CONSTANT;
   return isValue && (lo[i] === hi[i] || height[i] * width[i] === 1) ? lo[i] : NaN;
-}
-
-/** A range, as exact as needed to tell its ends apart. @param {number} lo @param {number} hi */
-export function rangeText(lo, hi) {
-  const digits = [2, 3, 4, 5].find((count) => short(lo, count) !== short(hi, count)) ?? 6;
-  return `${short(lo, digits)} … ${short(hi, digits)}`;
 }
 
 /**
@@ -132,7 +126,7 @@ export function paintPage(context, page, of, stateOf, look, ratio, isPerRow) {
     const state = stateOf(Math.floor(i / of.columns), i % of.columns);
     if (mark === MARK.CONSTANT) return constantTile(box, value, state, look);
     if (mark || !Number.isNaN(value)) return markTile(box, mark, value, look);
-    const text = rangeText(page.least[i], page.most[i]);
+    const text = endsText(page.least[i], page.most[i]);
     const x = box.left + box.width / 2;
     const y = box.top + box.height + 3;
     const range = { text, x, y, width: box.width - 2, colour: look.muted };

@@ -57,13 +57,16 @@ export function neighbours(count, index, direction, reach) {
   return indices.filter((i) => i >= 0 && i < count);
 }
 
-/** How many of the logged steps are kept, in words. @param {number} kept @param {number} written */
-export function keptText(kept, written) {
+/**
+ * How many of the logged steps are kept, in words. @param {number} kept @param {number} written
+ * @param {string} noun of one of them
+ */
+export function keptText(kept, written, noun = "logged step") {
   const total = Math.max(kept, written);
   if (total === 0) return "no step logged yet";
   return kept === total
-    ? `all ${total} logged step${total === 1 ? "" : "s"} kept`
-    : `${kept} of ${total} logged steps kept`;
+    ? `all ${total} ${noun}${total === 1 ? "" : "s"} kept`
+    : `${kept} of ${total} ${noun}s kept`;
 }
 
 /**

@@ -9,7 +9,7 @@ import { timeText } from "../model/renewal.js";
 import { RUN_STATES, apart } from "../model/run_states.js";
 import * as states from "../model/state.js";
 import { GLOSSARY, explanation } from "../model/terms.js";
-import { callName, counted, inWordsOf, stepText, tileText } from "../model/words.js";
+import { callName, counted, inWordsOf, kindOf, stepText, tileText } from "../model/words.js";
 import { prepare, theme } from "../picture/canvas.js";
 import { ROW_SHARE } from "../picture/layouts.js";
 import { FAULT_COLOURS } from "../server/palettes.js";
@@ -442,10 +442,11 @@ export function Time({ app, model }) {
   const asked = steps[i];
   const word = stepWords[asked];
   const at = scene ? timeText(scene.maps.wallTime * 1000) : "";
-  const newest = state.step === null ? " · newest" : "";
+  const isOfImages = kindOf(stepWords) === "image";
+  const newest = state.step === null && !isOfImages ? " · newest" : "";
   const kept =
     unread === null
-      ? keptText(steps.length, model.written)
+      ? keptText(steps.length, model.written, isOfImages ? "image" : "logged step")
       : `${counted(steps.length, "step")} read so far, the log goes up to step ${stepText(unread)}`;
   const explained = app.report
     ? { title: HOLDS_MORE }

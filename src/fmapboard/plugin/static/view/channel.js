@@ -40,7 +40,7 @@ export function Channel({ app, model }) {
     return html`
       <section class="channel" aria-label=${inWordsOf("Channel")}>
         <p class="note">
-          ${inWordsOf("Click a channel or press ] to enlarge it and read its values.")}
+          ${inWordsOf("Click any channel or press ] to enlarge it and read its values.")}
         </p>
       </section>
     `;
@@ -242,7 +242,8 @@ function History({ app, model, scene, channel }) {
       const { line, band } = coloursOf(all, series);
       if (i === 0) plots.drawBand(plot, at, low, high, band);
       if (mean && std) {
-        const edge = (/** @type {number} */ sign) => mean.map((m, k) => m + sign * std[k]);
+        const edge = (/** @type {number} */ sign) =>
+          mean.map((m, k) => Math.min(high[k], Math.max(low[k], m + sign * std[k])));
         plots.drawBand(plot, at, edge(-1), edge(1), band);
       }
       if (mean) plots.drawLine(plot, at, mean, line);

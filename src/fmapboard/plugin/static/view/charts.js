@@ -6,7 +6,7 @@ import { ROLE_NAMES, layerText, middle } from "../model/compare.js";
 import { ofLayers, spanOf } from "../model/look.js";
 import { CHOICES } from "../model/state.js";
 import { explanation } from "../model/terms.js";
-import { deadWord, faultColour, inWordsOf, kindOf, short, stepText } from "../model/words.js";
+import { endsText, faultColour, inWordsOf, kindOf, short, stepText } from "../model/words.js";
 import { theme } from "../picture/canvas.js";
 import { once } from "../server/cache.js";
 import { FAULT_COLOURS } from "../server/palettes.js";
@@ -26,6 +26,11 @@ import { RunName } from "./runs.js";
 const HEIGHT = 96;
 /** Narrower than this nothing is drawn, CSS px. */
 const LEAST = 60;
+/** Dashes of further lines in one colour, px. */
+const [DASHED, DOTTED] = [
+  [6, 3],
+  [2, 3],
+];
 /** Longest name of a layer in a heading, characters. */
 const LONGEST = 36;
 
@@ -73,13 +78,13 @@ export function Chart({ app, steps, title, terms, tip, label, paint, children, .
   `;
 }
 
-/** What is said of a line, with its colour and dash. @param {Facts["texts"][number]} props */
-function Entry({ text, colour, dash, whose }) {
-  const kind = dash?.length ? "stroke dashed" : whose ? "stroke" : "swatch";
-  const style = { [kind === "swatch" ? "background" : "borderColor"]: colour };
+/** A line's text or, without a dash, an area's. @param {Facts["texts"][number]} props */
+function Entry({ text, colour, dash }) {
+  const borderTopStyle = dash?.length ? (dash === DASHED ? "dashed" : "dotted") : "solid";
+  const style = dash ? { borderColor: colour, borderTopStyle } : { background: colour };
   return html`
     <span class="entry">
-      ${colour && html`<i class=${kind} style=${style} />`}${inWordsOf(text)}
+      ${colour && html`<i class=${dash ? "stroke" : "swatch"} style=${style} />`}${inWordsOf(text)}
     </span>
   `;
 }
@@ -174,8 +179,7 @@ function perParameter(at, group, title, terms, usual = null) {
     return { ...line, text: `${name} ${said}`, whose: line.whose + other };
   });
   if (axis.log && drawn.some((values) => values.includes(0))) texts.push({ text: "▾ = 0" });
-  if (usual)
-    texts.push({ text: `healthy ${usual.map((v) => short(v)).join("…")}`, colour: theme().band });
+  if (usual) texts.push({ text: `healthy ${endsText(...usual)}`, colour: theme().band });
   return {
     ...{ title: axis.log ? `${title}, log` : title, terms, texts },
     label: `${title.toLowerCase()} over ${kindOf(at.words)}s`,
@@ -192,16 +196,15 @@ function perParameter(at, group, title, terms, usual = null) {
   };
 }
 
-/** Dashes of a further line of a column, px. */
-const DASHED = [2, 3];
-
 const FAULTS = /** @type {["dead"|"constant"|"nonfinite", number[]][]} */ ([
   ["dead", []],
-  ["constant", [6, 3]],
-  ["nonfinite", [2, 3]],
+  ["constant", DASHED],
+  ["nonfinite", DOTTED],
 ]);
 
-/** Shares of dead, constant and non-finite channels. @param {At} at @returns {Facts|null} */
+const SHARES = "Channels dead, constant or non-finite";
+
+/** @param {At} at @returns {Facts|null} */
 function shares(at) {
   const several = at.all.length > 1;
   const found = at.all.flatMap((series) =>
@@ -222,16 +225,12 @@ function shares(at) {
     }),
   );
   if (!found.length) return null;
-  const unit = kindOf(at.words);
-  const facts = { title: "Faulty channels, %", terms: "dead constant nonfinite" };
-  const label = `share of faulty channels over ${unit}s`;
-  const shown = several ? found.filter((each) => each.any) : found;
-  if (!found.some((each) => each.any)) {
-    return { ...facts, label, texts: [{ text: "none" }], paint: null };
-  }
+  const shown = found.filter((each) => each.any);
+  const facts = { title: `${SHARES}, %`, terms: "dead constant nonfinite" };
+  const label = `${SHARES} over ${kindOf(at.words)}s`;
+  if (!shown.length) return { ...facts, label, texts: [{ text: "none" }], paint: null };
   return {
     ...{ ...facts, label, texts: shown },
-    ...(several ? { tip: `solid: ${deadWord()}; dashed: constant; dotted: non-finite` } : {}),
     paint: painted(at, HEIGHT - 16, [0, 100], false, (plot) => {
       for (const of of shown) plots.drawLine(plot, of.steps, of.values, of.colour, of.dash);
     }),
@@ -253,7 +252,7 @@ function ranges(at) {
       const [low, high] = [least, most].map((ends) => short(valueAtStep(ends, steps, at.step)));
       const { drawn, channels } = series.layer;
       const among = !isOfAll && drawn < channels ? ` of ${drawn} drawn channels` : "";
-      return { text: `${low} … ${high}${among}`, whose: whose(at, series), colour };
+      return { text: `${low} … ${high}${among}`, whose: whose(at, series), colour, dash: [] };
     }),
     nonfinite: found.some(({ finite }) => finite.some(Number.isNaN)),
     paint: painted(at, HEIGHT - 16, values ?? [0, 1], false, (plot) => {

@@ -161,7 +161,7 @@ export function Layers({ app, model, id, isShown, leave }) {
     <div class="tree-head">
       <span>layer</span>
       <span class="strip-head">
-        <span ...${explanation("range", LARGEST)}>largest</span>
+        <span title=${LARGEST}>max |x|</span>
         <span class="moved" ...${explanation("change", CHANGE)}>change</span>
       </span>
     </div>

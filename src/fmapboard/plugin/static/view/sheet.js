@@ -9,7 +9,7 @@ import { prepare, theme } from "../picture/canvas.js";
 import { SHEET_GAP as GAP, pageLayout, sheetLayout } from "../picture/layouts.js";
 import { markTile, paint as paintTiles } from "../picture/painter.js";
 import { isNan, tileCanvas } from "../picture/pixels.js";
-import { paintPage, pixelMarksOf, rangeText, rowRanges } from "../picture/sheet_tiles.js";
+import { paintPage, pixelMarksOf, rowRanges } from "../picture/sheet_tiles.js";
 import { LEGEND, MARK, MARK_COLOURS, css, packed } from "../server/palettes.js";
 import { keptFrom } from "../server/steps.js";
 import { html, useLayoutEffect, useRef, useState } from "../vendor/preact_htm.js";
@@ -379,7 +379,7 @@ function Rows({ sheet, i, page, palette, scale, ratio }) {
   const ranges = scale === "row" ? rowRanges(page, stateOf) : [];
   const rangeOf = (/** @type {number} */ row) => {
     const { lo = NaN, hi = NaN } = ranges[row] ?? {};
-    return lo < hi ? rangeText(lo, hi) : "";
+    return lo < hi ? words.endsText(lo, hi) : "";
   };
   return html`
     <div class="sheet-page" style=${style}>
