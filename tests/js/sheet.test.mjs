@@ -23,6 +23,7 @@ import { isNan } from "../../src/fmapboard/plugin/static/picture/pixels.js";
 import {
   constantTile,
   markOf,
+  hasValue,
   onlyValue,
   pixelMarksOf,
   rowRanges,
@@ -101,6 +102,11 @@ test("a map of one value is its number", () => {
   const bad = rowOf([[0, 0]]); // prettier-ignore
   bad.pixels.fill(MARK.NAN);
   assert.equal(onlyValue(bad, 0), NaN);
+  bad.pixels[3] = MARK.NEGATIVE_INFINITY; // no mark throughout, and no value either
+  assert.equal(onlyValue(bad, 0), NaN);
+  assert.equal(hasValue(bad, 0), false);
+  bad.pixels[5] = 7;
+  assert.equal(onlyValue(bad, 0), 0);
 });
 
 test("a map of one value is a fault only where its layer is constant", () => {

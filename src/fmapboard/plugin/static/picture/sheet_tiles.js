@@ -48,15 +48,19 @@ export const pixelMarksOf = once((/** @type {SheetPage} */ page) => {
   return found;
 });
 
+/** False of a map in which no pixel is finite. @param {SheetPage} page @param {number} i */
+export function hasValue({ pixels, height, width, starts }, i) {
+  const all = pixels.subarray(starts[i], starts[i] + height[i] * width[i]);
+  return all.some((level) => level < VALUES || level >= MARK.CONSTANT);
+}
+
 /**
  * The value of a map that has only one; NaN of others.
  * @param {SheetPage} page @param {number} i
  */
 export function onlyValue(page, i) {
   const { height, width, lo, hi } = page;
-  const mark = markOf(page, i);
-  const isValue = mark === 0 || mark >= MARK.CONSTANT;
-  return isValue && (lo[i] === hi[i] || height[i] * width[i] === 1) ? lo[i] : NaN;
+  return hasValue(page, i) && (lo[i] === hi[i] || height[i] * width[i] === 1) ? lo[i] : NaN;
 }
 
 /**
@@ -126,7 +130,7 @@ export function paintPage(context, page, of, stateOf, look, ratio, isPerRow) {
     const state = stateOf(Math.floor(i / of.columns), i % of.columns);
     if (mark === MARK.CONSTANT) return constantTile(box, value, state, look);
     if (mark || !Number.isNaN(value)) return markTile(box, mark, value, look);
-    const text = endsText(page.least[i], page.most[i]);
+    const text = hasValue(page, i) ? endsText(page.least[i], page.most[i]) : "";
     const x = box.left + box.width / 2;
     const y = box.top + box.height + 3;
     const range = { text, x, y, width: box.width - 2, colour: look.muted };

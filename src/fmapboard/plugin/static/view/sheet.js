@@ -9,7 +9,7 @@ import { prepare, theme } from "../picture/canvas.js";
 import { SHEET_GAP as GAP, pageLayout, sheetLayout } from "../picture/layouts.js";
 import { markTile, paint as paintTiles } from "../picture/painter.js";
 import { isNan, tileCanvas } from "../picture/pixels.js";
-import { paintPage, pixelMarksOf, rowRanges } from "../picture/sheet_tiles.js";
+import { hasValue, paintPage, pixelMarksOf, rowRanges } from "../picture/sheet_tiles.js";
 import { LEGEND, MARK, MARK_COLOURS, css, packed } from "../server/palettes.js";
 import { keptFrom } from "../server/steps.js";
 import { html, useLayoutEffect, useRef, useState } from "../vendor/preact_htm.js";
@@ -172,9 +172,9 @@ export function ContactSheet({ app, front, palette, scale, children }) {
     if (!page || typeof page === "string") return said;
     const { channel, why } = page.rows[row % rows];
     const at = (row % rows) * steps.length + column;
-    const range = Number.isNaN(page.least[at] ?? NaN)
-      ? "not drawn here"
-      : `${words.short(page.least[at])} … ${words.short(page.most[at])}`;
+    const values = `${words.short(page.least[at])} … ${words.short(page.most[at])}`;
+    const isDrawn = page.height[at] > 0;
+    const range = !isDrawn ? "not drawn here" : hasValue(page, at) ? values : "no finite value";
     const layer = health.layers[indices[row]];
     const drawn = channel === null ? "" : `${words.tileText(layer, channel)}: ${range}`;
     return [...said, drawn, words.inWordsOf(why ?? "", layer)].filter(Boolean);
