@@ -42,7 +42,7 @@ def test_a_difference_of_different_images_is_marked_and_both_are_drawn(
     titles = person.see("figcaption:visible > span:first-child").all_text_contents()
     assert "A − B: Difference of different inputs" in titles
     title = person.see(".legend .bar:visible .ramp-title").text_content()
-    assert title == "A − B, channel 2"
+    assert title == "A − B, channel 2 only"
 
 
 def test_a_difference_of_one_probe_image_is_not_marked(
@@ -123,7 +123,7 @@ def test_another_run_at_another_step_is_said_on_the_picture(
     table = person.see(".numbers th[scope=col]").all_text_contents()
     assert table == ["A: batches · step 20", "B: late · step 14"]
     bars = person.see(".legend .bar:visible .ramp-title").all_text_contents()
-    assert bars[-1] == "A − B, channel 2"
+    assert bars[-1] == "A − B, channel 2 only"
     saved = saved_texts(person)
     assert "B · late · step 14 · sample 0" in saved
 

@@ -53,7 +53,10 @@ test("a map on a scale with 0 in the middle has its own least and largest value 
   const levels = Uint8Array.from([0, 100, 174]);
   const ends = { lo: Float32Array.of(-0.0405), hi: Float32Array.of(0.0405) };
   const [lo, hi] = valueRange({ planes: { ...planes, levels }, ...ends }, 0);
-  assert.deepEqual([lo.toFixed(4), hi.toFixed(4)], ["-0.0405", "0.0148"]);
+  // The end of the scale is exact, the other one to 0.0003.
+  assert.deepEqual([lo.toFixed(4), hi.toFixed(4)], ["-0.0405", "0.0150"]);
+  const near = Uint8Array.from([0, 100, 128]); // 128 is the level of 0, and of what is near it
+  assert.equal(valueRange({ planes: { ...planes, levels: near }, ...ends }, 0)[1], 0);
   const own = { lo: Float32Array.of(-1), hi: Float32Array.of(2) };
   assert.deepEqual(valueRange({ planes: { ...planes, levels }, ...own }, 0), [-1, 2]);
 });

@@ -89,11 +89,16 @@ test("further runs are counted by state, the worst first", () => {
 
 test("runs that diff wrote are apart from trainings, unless something was found in them", () => {
   const all = ["diff/a", "diff/b", "diff/difference", "other/a", "a"];
-  const learns = all.map((run) => ({ run, state: /** @type {RunState} */ ("learns") }));
+  const learns = all.map((run) => ({
+    ...{ run, state: /** @type {RunState} */ ("learns"), text: "nothing found" },
+  }));
   const states = (/** @type {{state: RunState}[]} */ of) => of.map(({ state }) => state);
   const three = ["difference", "difference", "difference"];
   assert.deepEqual(states(apart(learns, all)), [...three, "learns", "learns"]);
-  assert.deepEqual(states(apart([{ run: "diff/a", state: "fault" }], all)), ["fault"]);
+  assert.deepEqual(states(apart([{ run: "diff/a", state: "fault", text: "" }], all)), ["fault"]);
+  const texts = apart(learns, all).map(({ text }) => text);
+  const ofModel = "one of the two models; see diff/difference";
+  assert.deepEqual(texts, [ofModel, ofModel, ...Array(3).fill("nothing found")]);
   assert.deepEqual(rowsOf(apart(learns, all)).length, 2);
 });
 

@@ -74,8 +74,11 @@ const PART = { column: 0, isDifference: false };
 /** @type {number[]} */
 const DEAD = [CODE.MOSTLY_DEAD, CODE.LARGE_AND_DEAD];
 
-/** What is written below each tile. @param {number[]} codes of the channels' states */
-function writtenOf(codes) {
+/**
+ * What is written below each tile. @param {number[]} codes of the channels' states
+ * @param {number} columns in all of which they are
+ */
+function writtenOf(codes, columns = 1) {
   const values = (/** @type {number[]} */ each) => ({ values: Float32Array.from(each) });
   const arrays = {
     "feature_maps.code": values(codes),
@@ -84,7 +87,7 @@ function writtenOf(codes) {
   const maps = { arrays, header: {} };
   const column = { maps, question: { role: "feature_maps" }, side: {} };
   const scene = /** @type {any} */ ({
-    ...{ kind: "maps", order: codes.map((_, i) => i), columns: [column] },
+    ...{ kind: "maps", order: codes.map((_, i) => i), columns: Array(columns).fill(column) },
   });
   const written = scene.order.map((/** @type {number} */ i) => {
     const fault = writtenFault(scene, PART, i);
@@ -103,4 +106,6 @@ test("a state of more than half of the tiles is not written below each of them",
   const some = writtenOf([LARGE_AND_DEAD, LARGE, FINE]);
   assert.deepEqual(some.written, ["dead", "colour only", ""]);
   assert.deepEqual(writtenOf([LARGE_AND_DEAD, MOSTLY_DEAD]).written, ["large", ""]);
+  const beside = writtenOf([LARGE_AND_DEAD, MOSTLY_DEAD], 2); // columns are told apart by it
+  assert.deepEqual(beside.written, ["dead", "dead"]);
 });

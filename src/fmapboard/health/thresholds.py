@@ -432,7 +432,7 @@ UPDATE_HIGH = Threshold(
     0.2,
     "|Δw| / |w| of one optimizer step, median over the weights",
     "7 of 486 healthy trainings exceeded 0.1",
-    healthy="0.01 to 4 %",
+    healthy="a median of 0.01 to 4 %",
     faulty="24 % or more",
 )
 UPDATE_HIGH_STEPS = Threshold(3, "logged steps in a row", "warm-ups have one or two")

@@ -298,6 +298,8 @@ class Verdict:
 
 def _train_longer(seen: Seen) -> str:
     """What to do about a loss of which it is not known whether it falls."""
+    if all(output.may_stay for output in seen.outputs if output.loss):
+        return "Look at what the networks make: their losses need not fall."
     text = "Train longer or log more steps"
     if any(output.accuracy for output in seen.outputs):
         return f"{text}."

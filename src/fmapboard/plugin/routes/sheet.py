@@ -294,8 +294,8 @@ class _Cell(NamedTuple):
         high = self._end("hi")
         if low != -high:
             return low, high, low, high
-        span = high - low  # of a scale with 0 in the middle
-        return low, high, low + span * tile.least, low + span * tile.most
+        least, most = (_within(high, share) for share in (tile.least, tile.most))
+        return low, high, least, most
 
     def _end(self, which: str) -> float:
         """The lower or upper end of the channel's range in the first sample; NaN if unknown."""
@@ -323,6 +323,15 @@ class _Cell(NamedTuple):
             tile = (scaled >> 8).astype(np.uint8)
         least, most = (shares.min(), shares.max()) if shares.size else (0.0, 1.0)
         return _Tile(_fitted(tile, side), float(least), float(most))
+
+
+def _within(end: float, share: float) -> float:
+    """A value of a scale from -``end`` to ``end``, as exact as its 255 steps let one know it."""
+    value = (2 * share - 1) * end
+    if share in (0.0, 1.0) or not 0 < end < math.inf:
+        return value
+    unit = 10.0 ** math.ceil(math.log10(2 * end / 255))
+    return round(value / unit) * unit + 0.0  # no -0.0
 
 
 def _tiles(provider: Provider, cells: Sequence[_Cell], side: int) -> list[_Tile | None]:

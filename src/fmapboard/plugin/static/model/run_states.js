@@ -95,16 +95,18 @@ const SHARED = new Set(["not known", "no training", "learns", "difference"]);
 /**
  * Verdicts in which the runs of `diff` without faults are no trainings: that of the difference, and
  * those of the two models beside it.
- * @template {{run: string, state: RunState}} T
+ * @template {{run: string, state: RunState, text: string}} T
  * @param {readonly T[]} verdicts @param {readonly string[]} runs all of them
  */
 export function apart(verdicts, runs) {
   const folders = new Set(runs.filter(isOfDifferences).map(folderOf));
-  return verdicts.map((each) =>
-    folders.has(folderOf(each.run)) && NOTHING_FOUND.has(each.state)
-      ? { ...each, state: /** @type {const} */ ("difference") }
-      : each,
-  );
+  return verdicts.map((each) => {
+    const folder = folderOf(each.run);
+    if (!folders.has(folder) || !NOTHING_FOUND.has(each.state)) return each;
+    const text = `one of the two models; see ${folder}difference`;
+    const state = /** @type {const} */ ("difference");
+    return isOfDifferences(each.run) ? { ...each, state } : { ...each, state, text };
+  });
 }
 
 /**

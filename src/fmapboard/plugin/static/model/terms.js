@@ -47,7 +47,7 @@ export const GLOSSARY = Object.freeze({
   fault: "Something is wrong for certain, whatever the network, such as a NaN.",
   suspicion: "Something is unusual, not certainly wrong: a number that healthy runs seldom have.",
   does_not_learn: "Nothing was found in the run, but its loss has not fallen.",
-  not_known: "Nothing was found in the run, and no loss is known that says whether it learns.",
+  not_known: "Nothing was found in the run, and what is known of its loss does not say more.",
   no_training: "The run holds maps of images, not of a training; nothing was found.",
   learns: "Nothing was found in the run, and its loss has fallen.",
   difference_run: "One of the two models that diff compared, or their difference.",

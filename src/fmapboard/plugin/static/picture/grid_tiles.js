@@ -190,7 +190,9 @@ function tilesOf(context, scene, of, cell, where, look, point, ranges) {
  */
 export function writtenFault(scene, part, channel) {
   const fault = faultOf(scene, part, channel);
-  if (!fault || scene.kind !== "maps" || scene.order.length === 1) return fault;
+  // Beside each other, columns are told apart by their own marks.
+  const isAlone = scene.kind === "maps" && scene.columns.length === 1;
+  if (!fault || !isAlone || scene.order.length === 1) return fault;
   const { kinds, isAll } = commonFaults(scene)[part.column];
   if (!kinds.includes(fault.kind)) return fault;
   if (fault.isBoth && !kinds.includes("large")) return { ...fault, ...LARGE_MARK };

@@ -290,7 +290,8 @@ export function samePixels(a, b) {
 
 /**
  * The least and the largest value of a map: the ends of its own scale, unless that has 0 in the
- * middle. @param {Side} side @param {number} channel @returns {[number, number]}
+ * middle, of which one end is exact and the other one known to a step of the palette.
+ * @param {Side} side @param {number} channel @returns {[number, number]}
  */
 export function valueRange({ planes, lo, hi }, channel) {
   const [low, high] = [lo[channel], hi[channel]];
@@ -302,6 +303,10 @@ export function valueRange({ planes, lo, hi }, channel) {
     least = Math.min(least, planes.levels[i]);
     most = Math.max(most, planes.levels[i]);
   }
-  const at = (/** @type {number} */ level) => low + ((high - low) * level) / 255;
+  const unit = 10 ** Math.ceil(Math.log10((2 * high) / 255)); // as exact as it is known
+  const at = (/** @type {number} */ level) => {
+    const value = ((2 * level) / 255 - 1) * high;
+    return level % 255 && unit > 0 ? Math.round(value / unit) * unit + 0 : value;
+  };
   return least > most ? [low, high] : [at(least), at(most)];
 }

@@ -220,7 +220,8 @@ function barsOf({ scene, state }, hovered) {
   const isEach = one === null && state.scale !== "layer" && scene.order.length > 1 && isAnyFinite;
   const signed = ["−largest", "+largest"];
   const ends = !isEach ? {} : { ends: palette === "signed" ? signed : ["least", "largest"] };
-  const whose = isEach ? `each ${unit}` : tileText(scene.maps.header, c);
+  const isOne = state.scale !== "layer" && scene.order.length > 1;
+  const whose = isEach ? `each ${unit}` : tileText(scene.maps.header, c) + (isOne ? " only" : "");
   const own = scene.wholeLayer ? "whole layer" : whose;
   const hasMaps = !scene.parts[0].isDifference;
   const hasEnds = hasMaps && scene.ownScale && !isEach; // a bar per column has other ends
