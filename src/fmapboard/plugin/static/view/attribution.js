@@ -41,7 +41,8 @@ export function effectText([{ series, now }]) {
 export function scaleText([{ series }]) {
   return (
     "Each map is on its own scale: brightness does not compare layers. Gradient norm: how much " +
-    `the ${METHODS[series.of].what} changes with the layer's output.`
+    `the ${METHODS[series.of].what} changes with the layer's output. Of the layers with maps of ` +
+    "one size, the last one is shown, unless others were chosen."
   );
 }
 
@@ -53,10 +54,7 @@ export function dotsText(rows) {
 /** How the pictures are computed. @param {Row[]} rows at least one */
 export function methodText([{ series }]) {
   const { of } = METHODS[series.of];
-  return (
-    `LayerCAM of ${of} summed over channels. Of the layers with maps of one size, the last one ` +
-    "is shown, unless others were chosen."
-  );
+  return `LayerCAM of ${of} summed over channels.`;
 }
 
 /** What the first step is there for; "" without it. @param {Row[]} rows at least one */
