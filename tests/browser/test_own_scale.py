@@ -34,7 +34,7 @@ def test_a_column_that_cannot_be_read_on_the_scale_of_a_gets_its_own_which_a_but
     assert ranked[0].startswith("By how many times larger one column's values are")
     assert "B 3,000 × A" in ranked
     bars = person.see(".legend .bar:visible .ramp-title")
-    assert bars.all_text_contents() == ["A: channel 0", "B: channel 0"]
+    assert bars.all_text_contents() == ["A: channel 0 only", "B: channel 0 only"]
     assert "own_scale" not in person.page.url
     readable = person.canvas(ENLARGED)
     ends = person.see("figure:visible .bar:visible .ramp-scale").all_inner_texts()
