@@ -27,6 +27,6 @@ def test_the_tab_names_the_flag_that_keeps_more_steps_if_feature_maps_came_later
     hint = person.see(".sampling")
     assert hint.is_visible() == (first == "foreign")
     assert hint.text_content() == (
-        "TensorBoard keeps only 10 steps of each picture: when it was started, no run here had "
-        "feature maps. To keep more, restart it with --samples_per_plugin images=50,feature_maps=50"
+        "TensorBoard keeps only 10 steps of each picture, as no run had feature maps when it was "
+        "started. Restart it with --samples_per_plugin images=50,feature_maps=50"
     )

@@ -45,7 +45,7 @@ def test_a_column_that_cannot_be_read_on_the_scale_of_a_gets_its_own_which_a_but
 
     person.see(".own-scale").click()
     person.settle()
-    assert bars.all_text_contents() == ["channel 0, A's map"]
+    assert bars.all_text_contents() == ["channel 0 only, A's map"]
     (said,) = notes(person)
     assert said.startswith("Both on A's scale: A\u00a0−")
     assert "p.feature_maps.own_scale=0" in person.page.url

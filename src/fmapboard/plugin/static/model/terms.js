@@ -13,48 +13,35 @@ export const GLOSSARY = Object.freeze({
     "Where, in the input image, the layer's activation raises the score, or lowers the loss, " +
     "that the heading names.",
   patches:
-    "The parts of a folder of images that excite the channel most: the receptive fields of its " +
-    "largest values.",
-  sample:
-    "The image whose maps are drawn, counted from 0 in the batch, or among the fixed images that " +
-    "all steps have.",
+    "The parts of images that excite the channel most: receptive fields of its largest values.",
+  sample: "The image whose maps are drawn: its number in the batch, or among the fixed images.",
   eval_mode:
-    "Fixed images have a pass of their own, without Dropout, in which BatchNorm uses its running " +
-    "averages. Early in training these are near 0 and 1, and the maps may differ much from those " +
-    "of the batch.",
+    "A pass of its own without Dropout, in which BatchNorm uses its running averages: " +
+    "early in training, maps may differ much from those of the batch.",
   stretched:
-    "How the images were normalized is not known: the least value is black, the largest white, " +
-    "and colours are not those of the photographs.",
-  scale:
-    "The values that get the first and the last colour: those of each channel, or of the whole " +
-    "layer.",
-  locked: "One scale for all steps: the same colour is the same value at every step.",
+    "How the images were normalized is not known: the least value is black, the largest " +
+    "white.",
+  scale: "Which values get the first and the last colour: those of each channel, or of the layer.",
+  locked: "One scale for all steps: a colour is the same value at every step.",
   colours: "The palette of the maps. Signed is centred on 0: blue below it, red above.",
-  sort:
-    "The order of the channels; by strength or similarity, it stays the same while the step " +
-    "changes.",
+  sort: "The order of the channels, which stays while the step changes.",
   tile: "The width of a channel's picture in CSS pixels. Auto fits the window.",
-  compare:
-    "Shows another step, run or sample, or the inputs or gradients, next to the first, or the " +
-    "difference.",
+  compare: "Another step, run, sample or kind of maps beside the first, or the difference.",
   strength: "The root mean square of a channel's values over the whole batch.",
-  similarity:
-    "Channels with similar maps stand next to each other, beginning at the strongest one.",
-  change:
-    "How much the maps, or else the weights, differ from the logged step before: 0 is no change.",
-  unchanged:
-    "The weights are the same as at an earlier step although the optimizer has taken a step.",
-  fault: "Something is wrong for certain, whatever the network, such as a NaN.",
-  suspicion: "Something is unusual, not certainly wrong: a number that healthy runs seldom have.",
+  similarity: "Similar maps stand next to each other, beginning at the strongest one.",
+  change: "How much the maps, or else the weights, differ from the logged step before.",
+  unchanged: "The optimizer has taken a step, and the weights are the same.",
+  fault: "Something is certainly wrong, such as a NaN.",
+  suspicion: "Something is unusual: a number that healthy runs seldom have.",
   does_not_learn: "Nothing was found in the run, but its loss has not fallen.",
-  not_known: "Nothing was found in the run, and what is known of its loss does not say more.",
-  no_training: "The run holds maps of images, not of a training; nothing was found.",
+  not_known: "Nothing was found in the run, and it is not known whether it learns.",
+  no_training: "The run is of images, not of a training; nothing was found.",
   learns: "Nothing was found in the run, and its loss has fallen.",
   difference_run: "One of the two models that diff compared, or their difference.",
   unreadable: "The findings of the run cannot be read.",
   flagged:
-    "Layers with non-finite or large values, with at least 10 % dead or constant channels, or " +
-    "with weights that do not change.",
+    "Layers with non-finite or large values, at least 10 % dead or constant channels, or weights " +
+    "that do not change.",
   nonfinite: "NaN, +Inf or −Inf: not a number, or too large for the number format.",
   large: "A value of magnitude 10,000 or more.",
   dead:
@@ -65,15 +52,13 @@ export const GLOSSARY = Object.freeze({
   std: "The standard deviation of the channel's values over the whole batch.",
   norm: "The 2-norm of the gradient of the loss with respect to a parameter of the layer.",
   ratio:
-    "How much one optimizer step changed a parameter: the 2-norm of the change divided by that " +
-    "of the parameter. ≈: estimated from a sample of a large parameter.",
-  histogram: "How often each value occurs, per step: the more it stands out, the more often.",
-  batch: "Measured over all images of the batch and all positions of the map.",
-  block:
-    "The square of positions that one stored pixel is the mean of, because the map was too " +
-    "large to store.",
-  kept: "TensorBoard keeps a sample of the logged steps: the first, the last, others at random.",
-  live: "Asks for new steps every few seconds. It is on while the run is being written.",
+    "How much one optimizer step changed a parameter: the 2-norm of the change over that " +
+    "of the parameter. ≈: estimated from a sample.",
+  histogram: "How often values occur at each step: what stands out, more often.",
+  batch: "Over all images of the batch and all positions.",
+  block: "The positions that one stored pixel is the mean of, as the map was too large to store.",
+  kept: "TensorBoard keeps some of the logged steps: the first, the last, others at random.",
+  live: "Asks for new steps every few seconds, while the run is being written.",
 });
 
 /**

@@ -23,12 +23,11 @@ const METHODS = Object.freeze({
   score: { what: "score", does: "raises", of: "a class score y in eval mode, relu(∂y/∂A)·A" },
 });
 const DOTS =
-  "Regular dots: strided convolutions or pooling behind the layer read some places more often " +
-  "than others.";
+  "Regular dots: strided convolutions or pooling behind the layer read some places more often.";
 const CONTROL =
   "The first logged step is the control: what is bright there too has not been learned since. " +
   "Bright does not mean that the network needs this place.";
-const OTHER_IMAGES = " Two steps usually saw different images.";
+const OTHER_IMAGES = " Two steps mostly saw other images.";
 
 /** What bright places mean. @param {Row[]} rows at least one */
 export function effectText([{ series, now }]) {

@@ -22,8 +22,8 @@ import { Painted } from "./hooks.js";
 /** @import {Cell, Grid} from "./view.js" */
 
 const HELP =
-  "Arrow keys move over layers and steps, Home and End to the first and last step, " +
-  "Page up and Page down by ten layers; Enter shows the maps.";
+  "Arrow keys move over layers and steps, Home and End to the first and last step, Page up and " +
+  "down by ten layers; Enter shows the maps.";
 
 /**
  * An element that holds cells, with the boxes over them. `grid` is what the cells are of, `lines`

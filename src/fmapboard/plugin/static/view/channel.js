@@ -306,7 +306,7 @@ function Numbers({ scene, channel }) {
   const isOne = sides.length === 1;
   return html`
     <table class="numbers"
-      title="Over all images of the batch and all positions of the map, as measured in training">
+      title="Over all images of the batch and all positions, as measured in training">
       <tr>
         ${isOne ? html`<td />` : html`<td ...${batch}>whole batch</td>`}
         ${isOne ? html`<th scope="col" ...${batch}>whole batch</th>` : heads}

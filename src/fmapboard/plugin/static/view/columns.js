@@ -129,14 +129,10 @@ const FULL = Math.SQRT2;
 const DECADES = 6;
 
 const HEADINGS = Object.freeze({
-  nonfinite: [
-    "Not finite on a side",
-    "share of values that are NaN or infinite on at least one side",
-  ],
+  nonfinite: ["Not finite on a side", "share of values that are NaN or infinite on a side"],
   size: [
     "By how many times larger one column's values are: 10 times or more",
-    "ratio of the root mean squares; the difference relative to them is then about 1.41, " +
-      "whatever the maps show",
+    "ratio of the root mean squares",
   ],
   maps: [
     "By the drawn maps, same input image",

@@ -281,8 +281,8 @@ export function Film({ app, model }) {
 /** Columns that are loaded ahead on each side of the visible ones. */
 const AHEAD = 6;
 const HELP =
-  "Film strip, one column per step. The left and right arrows change the step, Enter opens it " +
-  "in the maps, brackets change the channel.";
+  "The left and right arrows change the step, Enter opens it in the maps, brackets change the " +
+  "channel.";
 
 /**
  * `wraps`: it is alone, and columns that the window has no place for are in further bands.

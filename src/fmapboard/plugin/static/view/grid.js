@@ -23,9 +23,7 @@ import { Painted, useScrolled } from "./hooks.js";
 /** @import {Kernels} from "../server/server.js" */
 /** @import {Hit} from "./view.js" */
 
-const HELP =
-  "Channels of the layer. The up and down arrows move by a row, brackets by a channel, Enter " +
-  "opens a channel.";
+const HELP = "The up and down arrows move by a row, brackets by a channel, Enter opens a channel.";
 
 /** The inputs that heads of attention lie over. @param {Model} model @returns {{over?: Over}} */
 export function overInput({ scene, overlay, input, sides }) {

@@ -35,8 +35,7 @@ const SPARE = 20;
 const STRIDE = 8;
 const LARGEST = "The largest magnitude of the layer's values.";
 const CHANGE =
-  "How much the layer has changed since the logged step before. The scale is logarithmic, from " +
-  "0.0001 to 1.";
+  "How much the layer has changed since the logged step before; logarithmic, from 0.0001 to 1.";
 
 /** The flagged ones of the layers, by the numbers that tell so. */
 const flaggedOf = once((/** @type {Overviews} */ overview) =>

@@ -97,8 +97,8 @@ export function Notices({ app, model }) {
 // A hint on the flag that makes TensorBoard keep more steps, if it keeps its default of 10.
 
 const KEEP_MORE =
-  "TensorBoard keeps only 10 steps of each picture: when it was started, no run here had " +
-  "feature maps. To keep more, restart it with ";
+  "TensorBoard keeps only 10 steps of each picture, as no run had feature maps when it was " +
+  "started. Restart it with ";
 
 // What a report says about itself: which images it shows, and what it leaves out.
 
