@@ -82,6 +82,11 @@ class RunOverview:
     tags: tuple[str, ...]
     listed_at: float
 
+    @property
+    def is_of_images(self) -> bool:
+        """True if each step is another image."""
+        return self.table is not None and self.table.is_of_images
+
     def off(self, name: str) -> tuple[str, ...]:
         """Kinds of the checks of a model that were switched off, as far as it is known."""
         stored = self.checked.get(name)

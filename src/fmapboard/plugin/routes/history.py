@@ -189,8 +189,7 @@ def _read_on(
     rows = {place: known[place] for place in by_place if place in known and known[place].is_read}
     missing = [place for place in by_place if place not in rows]
     records = records_at(provider, [by_place[place] for place in missing])
-    table = run_overview(provider, run).table
-    is_of_images = table is not None and table.is_of_images
+    is_of_images = run_overview(provider, run).is_of_images
     for place, record in zip(missing, records, strict=True):
         step, _ = place
         rows[place] = _BROKEN

@@ -95,7 +95,7 @@ def maps(provider: Provider, run: str, key: str, step: int) -> Maps:
         wall_time=point.wall_time,
         arrays={
             **record.arrays,
-            **_states(record, is_of_images=_is_of_images(provider, run)),
+            **_states(record, is_of_images=run_overview(provider, run).is_of_images),
             **ranges,
         },
         pictures=(*pictures, *slices),
@@ -132,12 +132,6 @@ def _with_tokens(provider: Provider, run: str, layer: LayerAt) -> dict[str, Any]
             if isinstance(header, Header) and header.tokens:
                 return {**raw, "tokens": header.tokens}
     return raw
-
-
-def _is_of_images(provider: Provider, run: str) -> bool:
-    """True if each step of a run is another image."""
-    table = run_overview(provider, run).table
-    return table is not None and table.is_of_images
 
 
 def _states(record: Record, *, is_of_images: bool) -> dict[str, Floats]:

@@ -294,8 +294,7 @@ class _Cell(NamedTuple):
         high = self._end("hi")
         if low != -high:
             return low, high, low, high
-        least, most = (_within(high, share) for share in (tile.least, tile.most))
-        return low, high, least, most
+        return low, high, _within(high, tile.least), _within(high, tile.most)
 
     def _end(self, which: str) -> float:
         """The lower or upper end of the channel's range in the first sample; NaN if unknown."""
